@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * System calls of the host, straight to its kernel. libguise must not use
+ * libc's own read, close, poll, ...: in a preloaded program those names are
+ * guise's hooks. All return -errno and leave errno alone.
+ */
+#ifndef GUISE_HOST_SYS_H
+#define GUISE_HOST_SYS_H
+
+#include <sys/syscall.h>
+
+#if defined(__x86_64__)
+static inline long host_sys6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+#elif defined(__aarch64__)
+static inline long host_sys6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long x8 __asm__("x8") = nr;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc #0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory", "cc");
+	return x0;
+}
+#else
+#error "guise: no host system call sequence for this processor"
+#endif
+
+/* host_sys(SYS_read, fd, buf, n): 0 to 6 arguments, each cast to long. */
+#define HOST_SYS_N(_0, _1, _2, _3, _4, _5, _6, N, ...) N
+#define HOST_SYS_0(nr) host_sys6(nr, 0, 0, 0, 0, 0, 0)
+#define HOST_SYS_1(nr, a) host_sys6(nr, (long)(a), 0, 0, 0, 0, 0)
+#define HOST_SYS_2(nr, a, b) host_sys6(nr, (long)(a), (long)(b), 0, 0, 0, 0)
+#define HOST_SYS_3(nr, a, b, c) host_sys6(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define HOST_SYS_4(nr, a, b, c, d) \
+	host_sys6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define HOST_SYS_5(nr, a, b, c, d, e) \
+	host_sys6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+#define HOST_SYS_6(nr, a, b, c, d, e, f) \
+	host_sys6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define host_sys(...) \
+	HOST_SYS_N(__VA_ARGS__, HOST_SYS_6, HOST_SYS_5, HOST_SYS_4, HOST_SYS_3, HOST_SYS_2, \
+		   HOST_SYS_1, HOST_SYS_0)(__VA_ARGS__)
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a link backend is. A backend is one file of this folder plus one line
+ * in the table of link.c. It moves whole frames between the port's network
+ * device and the outside; the frames carry a struct virtio_net_hdr_v1.
+ *
+ * A backend has up to GUISE_LINK_FDS host descriptors. They are opened once,
+ * by the process that adds the link, and reach every member over the join
+ * protocol; fd[0] is the one that is polled for input.
+ */
+#ifndef GUISE_LINK_LINK_H
+#define GUISE_LINK_LINK_H
+
+#include "guise/host_ops.h"
+
+#include <stdint.h>
+
+#define GUISE_LINK_FDS 3
+
+struct guise_stack;
+struct guise_link_backend;
+
+/* A link as one process sees it. */
+struct guise_link_port {
+	const struct guise_link_backend *backend;
+	int fd[GUISE_LINK_FDS]; /* -1: none */
+	void *state;		/* the backend's own, per process */
+};
+
+struct guise_link_backend {
+	const char *kind;
+	/*
+	 * Opens what spec names (the text after "kind:", may be ""), fills
+	 * port->fd[] and, in link, features, mtu and mac where they are
+	 * still zero. 0 or -errno (with guise_fail()'s sentence).
+	 */
+	int (*open)(struct guise_stack *s, struct guise_link *link,
+		    struct guise_link_port *port, const char *spec);
+	/* A member got the descriptors: map what must be mapped. 0 or -errno. */
+	int (*attach)(struct guise_stack *s, struct guise_link *link,
+		      struct guise_link_port *port);
+	/* Host contract: see frame_out and frame_in in guise/host_ops.h. */
+	int64_t (*out)(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n);
+	int64_t (*in)(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n);
+	/* Unmaps and frees port->state; descriptors are closed by the caller. */
+	void (*detach)(struct guise_link_port *port);
+};
+
+/* The backend of that kind, or NULL. */
+const struct guise_link_backend *guise_link_backend(const char *kind);
+/* "tap, pair": for messages. */
+const char *guise_link_kinds(void);
+
+/*
+ * Parses "kind[:rest][,mac=..][,mtu=..][,offload=off]", opens the backend,
+ * fills region->links[i] and s->port[i], and tells the port (GUISE_NR_LINK_ADD).
+ * The interface index inside the stack, or -errno.
+ */
+int guise_link_open(struct guise_stack *s, const char *name, const char *spec);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A stack as one process sees it, and what the parts of lib/ share. */
+#ifndef GUISE_REGION_STACK_H
+#define GUISE_REGION_STACK_H
+
+#include "guise/guise.h"
+#include "guise/host_ops.h"
+#include "link/link.h"
+
+#include <stdbool.h>
+#include <pthread.h>
+
+struct guise_stack {
+	struct guise_region *region;
+	struct guise_slot *slots;	/* slots[0] is nobody */
+	struct guise_host_ops *ops;	/* this process's table */
+	const struct guise_image *image;
+	void (*resume)(struct guise_slot *slot);
+	unsigned int proc;		/* our index in region->procs */
+
+	int memfd;			/* the region */
+	int image_fd;			/* the kernel image's file */
+	int bell;			/* eventfd shared by all members: wakes who sleeps in ppoll */
+	int alive;			/* read end of a pipe: hangs up when the holder is gone; -1 */
+	int control;			/* to the holder; -1 in the creator */
+	bool creator;
+	bool pump_running;
+	pthread_t pump;
+	int console_fd;
+	struct guise_link_port port[GUISE_MAX_LINKS];
+	struct guise_stack *next;	/* stacks of this process */
+};
+
+/* Sets this thread's error sentence; returns -err. */
+int guise_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* This thread's slot in s, attached (a kernel task of its own); NULL on
+ * failure with the error set. */
+struct guise_slot *guise_slot(struct guise_stack *s);
+
+/* Descriptors of guise's own are moved up here, out of the program's way. */
+int guise_fd_high(int fd);
+
+#endif
