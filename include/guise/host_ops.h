@@ -144,7 +144,8 @@ struct guise_link {
 	uint32_t features;		/* GUISE_LINK_* */
 	uint32_t mtu;
 	uint8_t mac[6];
-	uint8_t pad[2];
+	uint8_t end;			/* pair: which end of the cable, 0 or 1 */
+	uint8_t pad;
 	char name[16];			/* interface name inside the stack */
 	char kind[16];			/* backend: tap, pair, ... */
 	uint64_t rx_frames, rx_bytes, rx_malformed;
@@ -180,6 +181,7 @@ struct guise_region {
 	uint32_t rx_pending;		/* bit per link */
 	uint32_t tx_pending;
 	uint32_t kick_head;		/* slots kicked since the last unlock */
+	uint32_t tx_stopped;		/* bit per link: its queue waits for room */
 
 	/* Waiting: leader, followers, pump; lib/region/wait.c */
 	uint64_t next_event __attribute__((aligned(64)));	/* ns, ~0 = none */

@@ -40,5 +40,7 @@ struct guise_slot *guise_slot(struct guise_stack *s);
 
 /* Descriptors of guise's own are moved up here, out of the program's way. */
 int guise_fd_high(int fd);
+/* A copy of fd up there, close-on-exec; fd itself stays. -errno on failure. */
+int guise_fd_copy(int fd);
 
 #endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How the typed wrappers report a failure; guise_fail() is in region/stack.h. */
+#ifndef GUISE_API_ERROR_H
+#define GUISE_API_ERROR_H
+
+/*
+ * Returns ret. A negative one is remembered with the call's name (a constant
+ * string), so that guise_error() can say "recvfrom: Connection refused"; the
+ * sentence is only made when somebody asks for it, because a receive that
+ * finds nothing is no rare event.
+ */
+long guise_result(const char *call, long ret);
+
+#endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Where guise's own descriptors live. A program expects its first open() to
+ * give 3, and may close or dup2() over any low number; so guise moves its own
+ * near the top of what the process may have, but not above 4096, because the
+ * host's kernel keeps a table as long as the highest number.
+ */
+#include "host/sys.h"
+#include "region/stack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#define FD_TOP	4096	/* no higher than this ... */
+#define FD_ROOM	128	/* ... and this many numbers for guise below the top */
+
+static int lowest_own(void)
+{
+	struct rlimit limit = { FD_TOP, FD_TOP };
+
+	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
+	if (limit.rlim_cur > FD_TOP)
+		limit.rlim_cur = FD_TOP;
+	return limit.rlim_cur > 2 * FD_ROOM ? (int)limit.rlim_cur - FD_ROOM
+					    : (int)limit.rlim_cur / 2;
+}
+
+int guise_fd_copy(int fd)
+{
+	long copy = host_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest_own());
+
+	/* Nothing free up there: anywhere is better than nowhere. */
+	if (copy == -EMFILE || copy == -EINVAL)
+		copy = host_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
+	return (int)copy;
+}
+
+/*
+ * Returns the new number, close-on-exec; the old one is closed. Where no copy
+ * can be had, the descriptor stays where it is. -EBADF for a bad one.
+ */
+int guise_fd_high(int fd)
+{
+	int moved;
+
+	if (fd < lowest_own()) {
+		moved = guise_fd_copy(fd);
+		if (moved >= 0) {
+			host_sys(SYS_close, fd);
+			return moved;
+		}
+	}
+	return host_sys(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC) < 0 ? -EBADF : fd;
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Links: the table of backends, and how one comes and goes.
+ *
+ * A link is added by the process that created the stack (a holder, or a
+ * program with a stack of its own), because its descriptors reach members
+ * with the answer to their join: one that is added by a member could not be
+ * reached by the others. region->links[i] is filled before the port hears of
+ * it (GUISE_NR_LINK_ADD) and cleared after the port has forgotten it
+ * (GUISE_NR_LINK_DEL), so the port never sees half a link.
+ */
+#include "guise/syscall.h"
+#include "host/sys.h"
+#include "link/backends.h"
+#include "link/spec.h"
+#include "region/pump.h"
+#include "region/stack.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct guise_link_backend *const backends[] = {
+	&guise_link_tap,
+	&guise_link_pair,
+};
+
+#define N_BACKENDS (sizeof(backends) / sizeof(backends[0]))
+
+const struct guise_link_backend *guise_link_backend(const char *kind)
+{
+	for (size_t i = 0; i < N_BACKENDS; i++)
+		if (!strcmp(backends[i]->kind, kind))
+			return backends[i];
+	return NULL;
+}
+
+const char *guise_link_kinds(void)
+{
+	static __thread char names[128];
+
+	names[0] = '\0';
+	for (size_t i = 0; i < N_BACKENDS; i++) {
+		if (i)
+			strcat(names, ", ");
+		strcat(names, backends[i]->kind);
+	}
+	return names;
+}
+
+/*
+ * A locally administered address. A simulated stack's comes from its seed and
+ * the link's index (by splitmix64), so that a run repeats to the byte.
+ */
+static int make_mac(struct guise_stack *s, int index, uint8_t mac[6])
+{
+	uint64_t x;
+
+	if (s->region->clock_mode == GUISE_CLOCK_SIM) {
+		x = s->region->seed + (uint64_t)(index + 1) * 0x9e3779b97f4a7c15ULL;
+		x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+		x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+		x ^= x >> 31;
+		memcpy(mac, &x, 6);
+	} else if (host_sys(SYS_getrandom, mac, 6, 0) != 6) {
+		return guise_fail(EIO, "link: the host has no random bytes for an address; give one "
+				  "with mac=");
+	}
+	mac[0] = (mac[0] & 0xfe) | 0x02;
+	return 0;
+}
+
+static int find_link(struct guise_stack *s, const char *name)
+{
+	for (int i = 0; i < GUISE_MAX_LINKS; i++)
+		if (s->region->links[i].used && !strcmp(s->region->links[i].name, name))
+			return i;
+	return -1;
+}
+
+static int claim_link(struct guise_stack *s)
+{
+	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
+		uint32_t unused = 0;
+
+		if (__atomic_compare_exchange_n(&s->region->links[i].used, &unused, 1, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return i;
+	}
+	return guise_fail(ENOSPC, "link: a stack has at most %d links", GUISE_MAX_LINKS);
+}
+
+static void release_link(struct guise_stack *s, int index)
+{
+	struct guise_link *link = &s->region->links[index];
+	struct guise_link_port *port = &s->port[index];
+	struct guise_link_port old = *port;
+
+	/* First out of reach, then closed: the number may be somebody else's at once. */
+	port->backend = NULL;
+	for (int i = 0; i < GUISE_LINK_FDS; i++)
+		port->fd[i] = -1;
+	if (old.backend)
+		old.backend->detach(&old);
+	for (int i = 0; i < GUISE_LINK_FDS; i++)
+		if (old.backend && old.fd[i] >= 0)
+			host_sys(SYS_close, old.fd[i]);
+	memset((char *)link + sizeof(link->used), 0, sizeof(*link) - sizeof(link->used));
+	__atomic_store_n(&link->used, 0, __ATOMIC_RELEASE);
+}
+
+int guise_link_open(struct guise_stack *s, const char *name, const char *text)
+{
+	struct guise_link_port port = { .fd = { -1, -1, -1 } };
+	const struct guise_link_backend *backend;
+	struct guise_link_spec spec;
+	struct guise_link *link;
+	int err, index;
+	long ifindex;
+
+	err = guise_link_name_check(name);
+	if (!err)
+		err = guise_link_spec_parse(text, &spec);
+	if (err)
+		return err;
+	if (!s->creator)
+		return guise_fail(EPERM, "link %s: only the process that made the stack can add a "
+				  "link; give it to guise run (--link) or to guise_create()'s process",
+				  name);
+	if (find_link(s, name) >= 0)
+		return guise_fail(EEXIST, "link %s: the stack has a link of this name", name);
+	backend = guise_link_backend(spec.kind);
+
+	index = claim_link(s);
+	if (index < 0)
+		return index;
+	link = &s->region->links[index];
+	strcpy(link->name, name);
+	strcpy(link->kind, spec.kind);
+	link->mtu = spec.mtu;
+	memcpy(link->mac, spec.mac, 6);
+	link->features = spec.offload_off ? GUISE_LINK_NOGRO : 0;
+
+	err = backend->open(s, link, &port, spec.rest);
+	if (!err) {
+		port.backend = backend;
+		s->port[index] = port;
+		if (!link->mtu)
+			link->mtu = 1500;
+		if (!spec.has_mac)
+			err = make_mac(s, index, link->mac);
+	}
+	if (err) {
+		release_link(s, index);
+		return err;
+	}
+
+	ifindex = guise_call(s, GUISE_NR_LINK_ADD, index, 0, 0, 0, 0, 0);
+	if (ifindex < 0) {
+		release_link(s, index);
+		return guise_fail((int)-ifindex, "link %s: the stack refuses it: %s", name,
+				  strerror((int)-ifindex));
+	}
+	guise_pump_wake(s);	/* it sleeps on the descriptors it knew of */
+	return (int)ifindex;
+}
+
+int guise_link_add(struct guise_stack *s, const char *name, const char *spec)
+{
+	return guise_link_open(s, name, spec);
+}
+
+int guise_link_del(struct guise_stack *s, const char *name)
+{
+	int index = find_link(s, name);
+	long ret;
+
+	if (index < 0)
+		return guise_fail(ENODEV, "link %s: the stack has no link of this name", name);
+	if (!s->creator)
+		return guise_fail(EPERM, "link %s: only the process that made the stack can remove a "
+				  "link", name);
+	ret = guise_call(s, GUISE_NR_LINK_DEL, index, 0, 0, 0, 0, 0);
+	if (ret < 0)
+		return guise_fail((int)-ret, "link %s: the stack keeps it: %s", name,
+				  strerror((int)-ret));
+	release_link(s, index);
+	guise_pump_wake(s);
+	return 0;
+}
