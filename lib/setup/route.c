@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Routes and the rules that choose among their tables. */
+#include "region/stack.h"
+#include "setup/nl.h"
+#include "setup/prefix.h"
+#include "setup/setup.h"
+
+#include <errno.h>
+#include <linux/fib_rules.h>
+#include <linux/rtnetlink.h>
+
+/* The header's field is a byte; a larger table goes into an attribute only. */
+static uint8_t short_table(unsigned int table)
+{
+	return table < 256 ? (uint8_t)table : RT_TABLE_UNSPEC;
+}
+
+int guise_route_add(struct guise_stack *s, const char *dst, const char *via, const char *dev,
+		    unsigned int table)
+{
+	struct rtmsg body = { 0 };
+	struct guise_prefix to, gateway;
+	struct guise_nl m;
+	int err, index = 0;
+
+	if (!via && !dev)
+		return guise_fail(EINVAL, "route %s: needs a gateway (via) or an interface (dev)", dst);
+	err = guise_prefix_parse(dst, &to, "route");
+	if (!err && via)
+		err = guise_prefix_parse(via, &gateway, "gateway");
+	if (err)
+		return err;
+	if (via && gateway.len != 8 * guise_prefix_bytes(&gateway))
+		return guise_fail(EINVAL, "gateway %s: expected an address without a length", via);
+	/* "default" is of the gateway's family. */
+	if (via && !to.len && to.family == AF_INET)
+		to.family = gateway.family;
+	if (via && to.family != gateway.family)
+		return guise_fail(EINVAL, "route %s via %s: one is IPv4, the other IPv6", dst, via);
+	if (dev) {
+		index = guise_ifindex(s, dev);
+		if (index < 0)
+			return index;
+	}
+	if (!table)
+		table = RT_TABLE_MAIN;
+
+	body.rtm_family = to.family;
+	body.rtm_dst_len = to.len;
+	body.rtm_table = short_table(table);
+	body.rtm_protocol = RTPROT_STATIC;
+	body.rtm_scope = via || to.family == AF_INET6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
+	body.rtm_type = RTN_UNICAST;
+	guise_nl_begin(&m, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &body, sizeof(body));
+	guise_nl_u32(&m, RTA_TABLE, table);
+	if (to.len)
+		guise_nl_put(&m, RTA_DST, to.addr, guise_prefix_bytes(&to));
+	if (via)
+		guise_nl_put(&m, RTA_GATEWAY, gateway.addr, guise_prefix_bytes(&gateway));
+	if (dev)
+		guise_nl_u32(&m, RTA_OIF, (uint32_t)index);
+	return guise_nl_talk(s, NETLINK_ROUTE, &m, NULL, NULL, "route %s%s%s%s%s", dst,
+			     via ? " via " : "", via ? via : "", dev ? " dev " : "",
+			     dev ? dev : "");
+}
+
+int guise_rule_add(struct guise_stack *s, const char *from, unsigned int table)
+{
+	struct fib_rule_hdr body = { .action = FR_ACT_TO_TBL };
+	struct guise_prefix p;
+	struct guise_nl m;
+	int err;
+
+	err = guise_prefix_parse(from, &p, "rule from");
+	if (err)
+		return err;
+	if (!table)
+		return guise_fail(EINVAL, "rule from %s: table 0 does not exist; use 1 and above",
+				  from);
+	body.family = p.family;
+	body.src_len = p.len;
+	body.table = short_table(table);
+	guise_nl_begin(&m, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, &body, sizeof(body));
+	if (p.len)
+		guise_nl_put(&m, FRA_SRC, p.addr, guise_prefix_bytes(&p));
+	guise_nl_u32(&m, FRA_TABLE, table);
+	return guise_nl_talk(s, NETLINK_ROUTE, &m, NULL, NULL, "rule from %s table %u", from,
+			     table);
+}
