@@ -13,6 +13,7 @@
 
 #include "guise/host_ops.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GUISE_LINK_FDS 3
@@ -29,6 +30,12 @@ struct guise_link_port {
 
 struct guise_link_backend {
 	const char *kind;
+	/*
+	 * How a sender that got -EAGAIN learns that there is room: true, by
+	 * POLLOUT on fd[0]; false, the backend itself sets tx_pending (fd[0]
+	 * may then be writable all the time: do not poll it for that).
+	 */
+	bool room_by_pollout;
 	/*
 	 * Opens what spec names (the text after "kind:", may be ""), fills
 	 * port->fd[] and, in link, features, mtu and mac where they are

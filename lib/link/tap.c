@@ -160,6 +160,7 @@ static void tap_detach(struct guise_link_port *port)
 
 const struct guise_link_backend guise_link_tap = {
 	.kind = "tap",
+	.room_by_pollout = true,
 	.open = tap_open,
 	.attach = tap_attach,
 	.out = tap_out,
