@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# `make help` lists the targets. Results are in build/; BUILD=DIR, SANITIZE=address,undefined,
+# CFLAGS, KERNEL_SRC, PREFIX and DESTDIR may be given.
+#
+# Each folder is built by one rule, whatever files it has: lib/*/*.c become libguise,
+# preload/*.c with it libguise-preload.so, holder/*.c with it guise-holder, and each file of
+# examples/ a program. X_test.c beside X.c is a unit test: a program that is built with the
+# sanitizers and run by `make check`.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+CFLAGS ?= -O2 -g
+GO := make/go
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+# V=1 shows whole commands.
+Q := $(if $(V),,@)
+what = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
+comma := ,
+
+# ---- what there is --------------------------------------------------------------------------
+
+lib_sources := $(filter-out %_test.c,$(wildcard lib/*/*.c))
+preload_sources := $(filter-out %_test.c,$(wildcard preload/*.c))
+holder_sources := $(filter-out %_test.c,$(wildcard holder/*.c))
+lib_tests := $(wildcard lib/*/*_test.c)
+preload_tests := $(wildcard preload/*_test.c)
+holder_tests := $(wildcard holder/*_test.c)
+fuzzers := $(wildcard fuzz/*_fuzz.c)
+go_sources := $(if $(wildcard cmd/guise/*.go),go.mod go.sum $(shell find cmd internal -type f))
+
+programs := \
+	$(if $(lib_sources),$(BUILD)/libguise.so $(BUILD)/libguise.a) \
+	$(if $(preload_sources),$(BUILD)/libguise-preload.so) \
+	$(if $(holder_sources),$(BUILD)/guise-holder) \
+	$(if $(go_sources),$(BUILD)/guise) \
+	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+unit_tests := $(patsubst %.c,$(BUILD)/test/%,$(lib_tests) $(preload_tests) $(holder_tests))
+
+.PHONY: all help check check-all soak bench demo fuzz lint format install clean distclean FORCE
+
+## all: everything, into build/ (the default)
+all: $(BUILD)/guise-kernel $(programs)
+
+## help: this list
+help:
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | awk -F': ' '{ printf "%-10s %s\n", $$1, $$2 }'
+
+# ---- C --------------------------------------------------------------------------------------
+
+# What every C file of the host side is compiled with; clang-tidy is given it, too.
+c_dialect := -std=gnu11 -D_GNU_SOURCE= -Iinclude -Ilib
+c_warnings := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+c_flags := $(c_dialect) $(c_warnings) -fPIC -fvisibility=hidden -pthread
+sanitize = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+test_sanitize := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+# Objects as shipped in $(BUILD)/obj, and those of the unit tests in $(BUILD)/test/obj.
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+test_objects = $(patsubst %.c,$(BUILD)/test/obj/%.o,$(1))
+
+$(BUILD)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call what,CC,$<)
+	$(Q)$(CC) $(CFLAGS) $(c_flags) $(sanitize) -MMD -MP -c -o $@ $<
+
+$(BUILD)/test/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call what,CC test,$<)
+	$(Q)$(CC) -O1 -g $(c_flags) $(test_sanitize) -MMD -MP -c -o $@ $<
+
+# $(BUILD)/list/FOLDER names the sources of a folder; what is made of all of them depends on it,
+# and so notices that one is gone.
+$(BUILD)/list/%: FORCE
+	@mkdir -p $(@D)
+	@echo '$(wildcard $*/*.c $*/*/*.c)' | cmp -s - $@ || echo '$(wildcard $*/*.c $*/*/*.c)' > $@
+
+define make_archive
+$(call what,AR,$@)
+@rm -f $@
+$(Q)$(AR) rcs $@ $(filter %.o,$^)
+endef
+
+$(BUILD)/libguise.a: $(call objects,$(lib_sources)) $(BUILD)/list/lib
+	$(make_archive)
+
+$(BUILD)/libguise.so: $(call objects,$(lib_sources)) $(BUILD)/list/lib
+	$(call what,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) $(sanitize) -shared -pthread -Wl,-soname,libguise.so -Wl,-z,defs,-z,now \
+		-o $@ $(filter %.o,$^)
+
+# The list of calls decides what the preload library exports.
+$(BUILD)/preload.map: preload/preload.map.in preload/calls.h Makefile
+	@mkdir -p $(@D)
+	$(call what,GEN,$@)
+	$(Q)$(CC) -E -P -x c $< -o $@
+
+preload_map := $(if $(wildcard preload/preload.map.in),$(BUILD)/preload.map)
+
+$(BUILD)/libguise-preload.so: $(call objects,$(preload_sources)) $(BUILD)/list/preload \
+		$(BUILD)/libguise.a $(preload_map)
+	$(call what,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) $(sanitize) -shared -pthread -Wl,-soname,libguise-preload.so \
+		-Wl,-z,defs,-z,now -Wl,--exclude-libs,ALL $(addprefix -Wl$(comma)--version-script=,$(preload_map)) \
+		-o $@ $(filter %.o,$^) $(BUILD)/libguise.a
+
+$(BUILD)/guise-holder: $(call objects,$(holder_sources)) $(BUILD)/list/holder $(BUILD)/libguise.a
+	$(call what,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread -Wl,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
+
+$(BUILD)/examples/%: examples/%.c $(BUILD)/libguise.so Makefile
+	@mkdir -p $(@D)
+	$(call what,CC,$<)
+	$(Q)$(CC) $(CFLAGS) $(c_warnings) -std=gnu11 -Iinclude $(sanitize) -pthread -MMD -MP -o $@ $< \
+		-L$(BUILD) -lguise '-Wl,-rpath,$$ORIGIN/..'
+
+# Tests take from these archives what they call; the rest of a part stays out.
+$(BUILD)/test/libguise.a: $(call test_objects,$(lib_sources)) $(BUILD)/list/lib
+	$(make_archive)
+
+$(BUILD)/test/preload.a: $(call test_objects,$(preload_sources)) $(BUILD)/list/preload
+	$(make_archive)
+
+$(BUILD)/test/holder.a: $(call test_objects,$(holder_sources)) $(BUILD)/list/holder
+	$(make_archive)
+
+define link_test
+@mkdir -p $(@D)
+$(call what,LD,$@)
+$(Q)$(CC) $(test_sanitize) -pthread -o $@ $(filter %.o %.a,$^)
+endef
+
+$(BUILD)/test/lib/%_test: $(BUILD)/test/obj/lib/%_test.o $(BUILD)/test/libguise.a
+	$(link_test)
+
+$(BUILD)/test/preload/%_test: $(BUILD)/test/obj/preload/%_test.o $(BUILD)/test/preload.a $(BUILD)/test/libguise.a
+	$(link_test)
+
+$(BUILD)/test/holder/%_test: $(BUILD)/test/obj/holder/%_test.o $(BUILD)/test/holder.a $(BUILD)/test/libguise.a
+	$(link_test)
+
+$(BUILD)/test/fuzz/%_fuzz: $(BUILD)/test/obj/fuzz/%_fuzz.o $(BUILD)/test/libguise.a
+	$(link_test)
+
+.SECONDARY:
+
+-include $(patsubst %.o,%.d,$(call objects,$(lib_sources) $(preload_sources) $(holder_sources)))
+-include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources)))
+-include $(patsubst %.c,$(BUILD)/test/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(fuzzers))
+-include $(wildcard $(BUILD)/examples/*.d)
+
+# ---- the kernel, and Go -----------------------------------------------------------------------
+
+# The script finds out itself, in a moment, whether there is anything to do.
+$(BUILD)/guise-kernel: FORCE
+	@linux/build.sh $(BUILD)
+
+# go leaves an unchanged program's time alone.
+$(BUILD)/guise: $(go_sources)
+	$(call what,GO,$@)
+	$(Q)CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./cmd/guise
+	@touch $@
+
+# ---- tests ------------------------------------------------------------------------------------
+
+export GUISE_BUILD := $(abspath $(BUILD))
+CHECK := C_DIALECT='$(c_dialect)' UNIT_TESTS='$(unit_tests)' make/venv python make/check.py
+
+## check: linters, unit tests, tests of a running guise; under 40 minutes
+check: all $(unit_tests)
+	@$(CHECK) lint unit go pytest
+
+## check-all: as check, with the slow tests: other kernels, sanitizers, fresh Debian systems
+check-all: all $(unit_tests)
+	@$(CHECK) lint unit go pytest-all
+
+## soak: the tests that run for hours
+soak: all
+	@$(CHECK) soak
+
+## lint: clang-format, clang-tidy, gofmt, vet, staticcheck, ruff, mypy, shellcheck
+lint:
+	@$(CHECK) lint
+
+## format: rewrites C, Go and Python as lint wants them
+format:
+	@$(CHECK) format
+
+## fuzz: each fuzzer for FUZZ_SECONDS (default 60)
+fuzz: all $(patsubst %.c,$(BUILD)/test/%,$(fuzzers))
+	@set -e; for fuzzer in $(patsubst %.c,$(BUILD)/test/%,$(fuzzers)); do \
+		echo "$$fuzzer"; FUZZ_SECONDS=$${FUZZ_SECONDS:-60} $$fuzzer; done
+
+## bench: this stack against this host's, side by side
+bench: all
+	$(BUILD)/guise bench
+
+## demo: uploads over congestion controls that this host may not have
+demo: all
+	demo/run
+
+# ---- housekeeping -----------------------------------------------------------------------------
+
+# The command looks for what it starts in ../lib/guise.
+## install: into DESTDIR and PREFIX (default /usr/local)
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/guise $(DESTDIR)$(PREFIX)/include/guise
+	install -m 755 $(BUILD)/guise $(DESTDIR)$(PREFIX)/bin/guise
+	install -m 755 $(BUILD)/guise-holder $(DESTDIR)$(PREFIX)/lib/guise/
+	install -m 644 $(BUILD)/guise-kernel $(BUILD)/libguise.so $(BUILD)/libguise.a \
+		$(BUILD)/libguise-preload.so $(DESTDIR)$(PREFIX)/lib/guise/
+	install -m 644 include/guise/*.h $(DESTDIR)$(PREFIX)/include/guise/
+
+## clean: removes build/, except what the kernel was built from and into
+clean:
+	@[ ! -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 ! -name 'linux*' \
+		! -name 'guise-kernel*' ! -name '.kernel*' -exec rm -rf {} +
+
+## distclean: removes build/; the cache in ~/.cache/guise stays
+distclean:
+	rm -rf $(BUILD)

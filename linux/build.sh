@@ -1,0 +1,250 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Builds the kernel image: linux/build.sh [BUILD]
+#
+# Makes BUILD/guise-kernel (stripped) and BUILD/guise-kernel.debug from Debian's
+# kernel source and this folder; BUILD is build/ unless given. Environment:
+#	KERNEL_SRC	another source: an unpacked tree, or a tarball of one
+#	KERNEL_CONFIG	linux/configs/KERNEL_CONFIG.config, default net
+#	JOBS		how many compilers at once, default: one a processor
+#
+# What happens, each step only if its result is not there yet:
+#  1. The tarball is unpacked into the cache, which all checkouts share. Nothing
+#     there is ever changed.
+#  2. BUILD/linux-src becomes a source tree made of links: everything leads to
+#     the cache, arch/guise to this checkout. Only files that linux/patches
+#     changes are real, with the patches applied.
+#  3. Kbuild works in BUILD/linux, out of tree.
+#  4. The image is kept in the cache under the fingerprint of all that went into
+#     it, so that a fresh checkout with nothing changed only copies it.
+#
+# A second run computes the fingerprint and ends. With a KERNEL_SRC that is a
+# tree, whose changes nobody can see from outside, Kbuild looks every time.
+# Locks make it safe to run several at once, in one checkout or in many. What was
+# not used for 30 days leaves the cache.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd -P)
+# shellcheck source=versions.env
+. "$root/versions.env"
+
+build=${1:-$root/build}
+mkdir -p "$build"
+build=$(cd "$build" && pwd -P)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/guise
+source=${KERNEL_SRC:-$LINUX_TARBALL}
+config=$root/linux/configs/${KERNEL_CONFIG:-net}.config
+shadow=$build/linux-src
+out=$build/linux
+
+say() {
+	echo "linux/build.sh: $*" >&2
+}
+
+fail() {
+	say "$*"
+	exit 1
+}
+
+# Sets source_key: names the source's content; empty for a tree. Debian's
+# packages give a tarball the time of its release, so name, size and time differ
+# between any two releases and are the same everywhere.
+identify_source() {
+	if [ -f "$source" ]; then
+		source_key=$(basename "$source" .tar.xz)-$(stat -L -c %s-%Y "$source")
+		tree=$cache/source/$source_key
+	elif [ -d "$source" ]; then
+		source_key=
+		tree=$(cd "$source" && pwd -P)
+		check_series "$tree"
+	elif [ -n "${KERNEL_SRC:-}" ]; then
+		fail "KERNEL_SRC=$source does not exist"
+	else
+		fail "$source is missing: install Debian's package linux-source-6.12, as ./bootstrap" \
+			"does, or set KERNEL_SRC to an unpacked kernel tree"
+	fi
+}
+
+# Refuses the tree $1 if the port does not know its series.
+check_series() {
+	[ -f "$1/Makefile" ] || fail "$source is not a kernel source tree: it has no Makefile"
+	series=$(sed -n -e 's/^VERSION = //p' -e 's/^PATCHLEVEL = //p' "$1/Makefile" | paste -s -d .)
+	for known in $LINUX_SUPPORTED; do
+		[ "$series" != "$known" ] || return 0
+	done
+	fail "$source is Linux ${series:-of an unknown version}, but guise supports only" \
+		"$(echo "$LINUX_SUPPORTED" | sed 's/ / and /g'); set KERNEL_SRC to a tree of one of these," \
+		"or leave it unset for Debian's linux-source-6.12"
+}
+
+# Hashes everything that decides what the image is.
+fingerprint() {
+	{
+		echo "$source_key" "$config"
+		gcc -dumpmachine
+		gcc --version | head -n 1
+		ld --version | head -n 1
+		cd "$root"
+		find linux include/guise -type f ! -name '.*' ! -name '*~' |
+			LC_ALL=C sort | xargs -d '\n' sha256sum
+	} | sed "s,$root/,," | sha256sum | cut -c 1-16
+}
+
+# Removes what was not used for 30 days from the cache folder $1.
+prune() {
+	find "$1" -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf {} +
+}
+
+# Step 1: makes sure that $tree is there. Much of the source is never built
+# here, but Kbuild reads every folder's Kconfig and Makefile: only C files,
+# device trees and texts are left out.
+unpack() {
+	mkdir -p "$cache/source"
+	exec 8>"$cache/source.lock"
+	flock 8
+	if [ ! -d "$tree" ]; then
+		say "unpacking $source (once; 0.9 GB in $cache/source)"
+		rm -rf "$cache"/source/tmp.* # from an unpacking that was interrupted
+		tmp=$(mktemp -d "$cache/source/tmp.XXXXXX")
+		LC_ALL=C tar -x -f "$source" -C "$tmp" --strip-components=1 --no-same-owner \
+			--exclude='*/drivers/gpu/*.[ch]' --exclude='*/sound/*.[ch]' \
+			--exclude='*.dts' --exclude='*.dtsi' --exclude='*/Documentation/*/*' \
+			--exclude='*/tools/testing' --exclude='*/tools/perf'
+		check_series "$tmp"
+		mv "$tmp" "$tree"
+	fi
+	touch "$tree"
+	prune "$cache/source"
+	exec 8>&-
+}
+
+# Step 2: the tree of links. What was built from another source is of no use.
+lay_over() {
+	if [ "$(cat "$shadow/.source" 2>/dev/null)" != "$tree" ]; then
+		rm -rf "$shadow" "$out"
+		mkdir -p "$shadow/arch"
+		for entry in "$tree"/*; do
+			[ "$entry" = "$tree/arch" ] || ln -s "$entry" "$shadow/"
+		done
+		ln -s "$tree"/arch/* "$shadow/arch/"
+		ln -sfn "$root/linux/arch/guise" "$shadow/arch/guise"
+		echo "$tree" >"$shadow/.source"
+	fi
+	apply_patches
+}
+
+# The patched files. A file keeps its time unless its content changes, so a
+# changed patch compiles again only what it must. .patched lists the files ever
+# patched here: one whose patch is gone gets its first content back, as a file,
+# because through a link it would look older than its object.
+apply_patches() {
+	set -- "$root"/linux/patches/*.patch
+	[ -e "$1" ] || set --
+	work=$(mktemp -d "$build/patch.XXXXXX")
+	trap 'rm -rf "$work"' EXIT
+	{
+		cat "$shadow/.patched" 2>/dev/null || true
+		[ $# = 0 ] || sed -n 's,^+++ b/\([^[:blank:]]*\).*,\1,p' "$@"
+	} | sort -u >"$work/list"
+	mkdir "$work/tree"
+	while read -r file; do
+		mkdir -p "$work/tree/$(dirname "$file")"
+		[ ! -e "$tree/$file" ] || cp "$tree/$file" "$work/tree/$file"
+	done <"$work/list"
+	for patch; do
+		patch -d "$work/tree" -p 1 -s -N -r - --no-backup-if-mismatch <"$patch" >&2 ||
+			fail "${patch#"$root"/} does not apply to $source"
+	done
+	while read -r file; do
+		top=${file%%/*}
+		# A folder with patched files must be real all the way down.
+		if [ -L "$shadow/$top" ]; then
+			rm "$shadow/$top"
+			cp -as "$tree/$top" "$shadow/$top"
+		fi
+		if [ ! -e "$work/tree/$file" ]; then
+			rm -f "$shadow/$file"
+		elif ! cmp -s "$work/tree/$file" "$shadow/$file"; then
+			mkdir -p "$shadow/$(dirname "$file")"
+			cp --remove-destination "$work/tree/$file" "$shadow/$file"
+		fi
+	done <"$work/list"
+	mv "$work/list" "$shadow/.patched"
+	rm -rf "$work"
+	trap - EXIT
+}
+
+# make, as Kbuild wants it: the same image from the same source every time.
+kbuild() {
+	cc=gcc
+	if command -v ccache >/dev/null; then
+		cc='ccache gcc'
+		export CCACHE_DIR="$cache/ccache" CCACHE_MAXSIZE=1G CCACHE_NOHASHDIR=1
+		export CCACHE_BASEDIR="$build"
+	fi
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL LC_ALL=C LOCALVERSION= \
+		KBUILD_BUILD_TIMESTAMP='2024-11-17 00:00:00 UTC' \
+		KBUILD_BUILD_USER=guise KBUILD_BUILD_HOST=guise KBUILD_BUILD_VERSION=1 \
+		make -C "$shadow" O="$out" ARCH=guise CC="$cc" --no-print-directory "$@"
+}
+
+# Kconfig drops an option whose dependencies are missing without a word.
+configure() {
+	KCONFIG_ALLCONFIG=$config kbuild -s allnoconfig
+	lost=$(grep '^CONFIG_' "$config" | grep -v -x -F -f "$out/.config") || lost=
+	# shellcheck disable=SC2086 # on one line
+	[ -z "$lost" ] ||
+		fail "${config#"$root"/} asks for what this kernel does not give" \
+			"(is a dependency missing?):" $lost
+}
+
+# Puts the file $1 in place as $2, for readers at once.
+place() {
+	cp "$1" "$2.new"
+	mv "$2.new" "$2"
+}
+
+exec 9>"$build/.kernel.lock"
+flock 9
+
+identify_source
+key=
+if [ -n "$source_key" ]; then
+	key=$(fingerprint)
+	if [ "$key" = "$(cat "$build/.kernel" 2>/dev/null)" ] && [ -e "$build/guise-kernel" ]; then
+		exit 0
+	fi
+	kept=$cache/kernel/$key
+	if [ -e "$kept/guise-kernel" ]; then
+		touch "$kept"
+		rm -f "$build/.kernel"
+		place "$kept/guise-kernel.debug" "$build/guise-kernel.debug"
+		place "$kept/guise-kernel" "$build/guise-kernel"
+		echo "$key" >"$build/.kernel"
+		exit 0
+	fi
+	unpack
+fi
+
+rm -f "$build/.kernel"
+lay_over
+configure
+kbuild -j "${JOBS:-$(nproc)}" vmlinux
+strip -s -o "$out/guise-kernel" "$out/vmlinux"
+if ! cmp -s "$out/guise-kernel" "$build/guise-kernel"; then
+	place "$out/vmlinux" "$build/guise-kernel.debug"
+	place "$out/guise-kernel" "$build/guise-kernel"
+fi
+
+# Not if something was edited meanwhile: nobody knows what that image is.
+if [ -n "$key" ] && [ "$key" = "$(fingerprint)" ]; then
+	mkdir -p "$cache/kernel"
+	tmp=$(mktemp -d "$cache/kernel/tmp.XXXXXX")
+	cp "$out/guise-kernel" "$tmp/"
+	cp "$out/vmlinux" "$tmp/guise-kernel.debug"
+	# Another checkout may have been faster, with the same image.
+	mv -T "$tmp" "$kept" 2>/dev/null || rm -rf "$tmp"
+	prune "$cache/kernel"
+	echo "$key" >"$build/.kernel"
+fi

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs the checks of `make check` and adds up what they say.
+
+make/check.py PART...   (of: lint unit go pytest pytest-all soak format)
+
+Every linter, every C unit test (or every line of one that speaks TAP), every Go
+test and every pytest test counts as one. All parts run, whatever fails; the last
+line is the sum, and the exit status says whether all of it is well. The Makefile
+hands over C_DIALECT, the compiler's flags that matter for reading the C files, and
+UNIT_TESTS, the unit tests that it has built.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GO = "make/go"
+UNIT_TEST_SECONDS = 300
+SKIPPED = 77  # exit status of a unit test that cannot run here
+C_FOLDERS = ("lib/", "preload/", "holder/", "examples/", "fuzz/", "include/", "test/", "lab/")
+NEEDS_LICENSE = {".c", ".h", ".S", ".go", ".py", ".sh", ".mk", ".env"}
+
+
+@dataclass
+class Tally:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, outcome: str) -> None:
+        setattr(self, outcome, getattr(self, outcome) + 1)
+
+    def __iadd__(self, other: Tally) -> Tally:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def report(outcome: str, name: str, began: float, output: str = "") -> None:
+    word = {"passed": "ok", "failed": "FAILED", "skipped": "skipped"}[outcome]
+    say(f"{word:8}{name} ({time.monotonic() - began:.1f} s)")
+    if outcome != "passed" and output.strip():
+        say("\n".join("    " + line for line in output.rstrip().splitlines()))
+
+
+# ---- linters ---------------------------------------------------------------------------------
+
+
+def sources() -> list[str]:
+    """The files of the checkout that git knows or would add, without links."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    files = [name for name in listing.split("\0") if name]
+    return sorted(f for f in set(files) if Path(f).is_file() and not Path(f).is_symlink())
+
+
+def with_suffix(files: Iterable[str], *suffixes: str) -> list[str]:
+    return [f for f in files if f.endswith(suffixes)]
+
+
+def host_c(files: Iterable[str], *suffixes: str) -> list[str]:
+    return [f for f in with_suffix(files, *suffixes) if f.startswith(C_FOLDERS)]
+
+
+def is_shell(name: str) -> bool:
+    with open(name, "rb") as file:
+        return re.match(rb"#!(/usr)?/bin/(env )?(ba|da)?sh\b", file.readline()) is not None
+
+
+def execute(command: list[str]) -> tuple[bool, str]:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.returncode == 0, done.stdout
+
+
+def silent(command: list[str]) -> tuple[bool, str]:
+    """For a linter whose output is its finding, whatever its exit status."""
+    good, output = execute(command)
+    return good and not output.strip(), output
+
+
+def clang_tidy(files: list[str]) -> tuple[bool, str]:
+    dialect = shlex.split(os.environ["C_DIALECT"])
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(
+            pool.map(lambda f: execute(["clang-tidy", "--quiet", f, "--", *dialect]), files)
+        )
+    # A finding in a header comes from every file that includes it.
+    findings: dict[str, None] = {}
+    for good, output in results:
+        if not good:
+            findings.update(dict.fromkeys(re.split(r"\n(?=\S+:\d+:\d+: \w+: )", output.strip())))
+    return all(good for good, _ in results), "\n".join(findings)
+
+
+def license_lines(files: list[str]) -> tuple[bool, str]:
+    bad = []
+    for name in files:
+        if Path(name).suffix in NEEDS_LICENSE or is_shell(name):
+            with open(name, encoding="utf-8") as file:
+                head = [file.readline() for _ in range(3)]
+            if not any("SPDX-License-Identifier: GPL-2.0-only" in line for line in head):
+                bad.append(f"{name}: no SPDX-License-Identifier in its first three lines\n")
+    return not bad, "".join(bad)
+
+
+def gofmt() -> str:
+    goroot = subprocess.run(
+        [GO, "env", "GOROOT"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    return f"{goroot}/bin/gofmt"
+
+
+def staticcheck() -> str:
+    """The pinned staticcheck, as `go run` takes it."""
+    pins = Path("versions.env").read_text(encoding="utf-8")
+    version = re.search(r"^STATICCHECK_VERSION=(\S+)$", pins, re.MULTILINE)
+    assert version, "versions.env pins no STATICCHECK_VERSION"
+    return f"honnef.co/go/tools/cmd/staticcheck@{version.group(1)}"
+
+
+def lint() -> Tally:
+    files = sources()
+    python = with_suffix(files, ".py")
+    go = with_suffix(files, ".go")
+    c = host_c(files, ".c")
+    linters: dict[str, tuple[list[str], Callable[[], tuple[bool, str]]]] = {
+        "license lines": (files, lambda: license_lines(files)),
+        "clang-format": (
+            c,
+            lambda: execute(["clang-format", "--dry-run", "-Werror", *host_c(files, ".c", ".h")]),
+        ),
+        "clang-tidy": (c, lambda: clang_tidy(c)),
+        "gofmt": (go, lambda: silent([gofmt(), "-l", *go])),
+        "go vet": (go, lambda: execute([GO, "vet", "./..."])),
+        "staticcheck": (go, lambda: execute([GO, "run", staticcheck(), "./..."])),
+        "ruff": (python, lambda: execute(["ruff", "check", "--quiet", *python])),
+        "ruff format": (python, lambda: silent(["ruff", "format", "--check", "--quiet", *python])),
+        "mypy": (python, lambda: execute(["mypy", "--no-error-summary", *python])),
+        "shellcheck": (
+            files,
+            lambda: execute(["shellcheck", "-x", *(f for f in files if is_shell(f))]),
+        ),
+    }
+    tally = Tally()
+    for name, (subject, run) in linters.items():
+        if not subject:
+            continue
+        began = time.monotonic()
+        good, output = run()
+        outcome = "passed" if good else "failed"
+        report(outcome, f"lint: {name}", began, output)
+        tally.add(outcome)
+    return tally
+
+
+def format_sources() -> Tally:
+    files = sources()
+    for command, subject in (
+        (["clang-format", "-i"], host_c(files, ".c", ".h")),
+        ([gofmt(), "-w"], with_suffix(files, ".go")),
+        (["ruff", "format", "--quiet"], with_suffix(files, ".py")),
+    ):
+        if subject:
+            subprocess.run([*command, *subject], check=True)
+    return Tally()
+
+
+# ---- tests -----------------------------------------------------------------------------------
+
+
+def tap(output: str) -> Tally:
+    """Counts the lines of a test that speaks TAP; an empty tally for any other."""
+    tally = Tally()
+    for line in output.splitlines():
+        result = re.match(r"(not )?ok\b(.*)", line)
+        if result:
+            skip = re.search(r"#\s*skip", result.group(2), re.IGNORECASE)
+            tally.add("failed" if result.group(1) else "skipped" if skip else "passed")
+    return tally
+
+
+def unit() -> Tally:
+    total = Tally()
+    for program in shlex.split(os.environ.get("UNIT_TESTS", "")):
+        began = time.monotonic()
+        try:
+            done = subprocess.run(
+                [program],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=UNIT_TEST_SECONDS,
+            )
+            status, output = done.returncode, done.stdout
+        except subprocess.TimeoutExpired as late:
+            text = late.stdout or b""
+            output = text.decode(errors="replace") if isinstance(text, bytes) else text
+            output += f"\nnot done after {UNIT_TEST_SECONDS} s"
+            status = -1
+        tally = tap(output)
+        if status == SKIPPED and not tally.failed:
+            outcome = "skipped"
+        elif status or tally.failed:
+            outcome = "failed"
+        else:
+            outcome = "passed"
+        report(outcome, f"unit: {program}", began, output)
+        # A crash after its last "ok" is a failure, too.
+        if tally == Tally() or (outcome == "failed" and not tally.failed):
+            tally.add(outcome)
+        total += tally
+    return total
+
+
+def go_tests() -> Tally:
+    tally = Tally()
+    if not any(f.endswith(".go") for f in sources()):
+        return tally
+    words = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+    output: dict[tuple[str, str], list[str]] = {}
+    failed_in: set[str] = set()
+    process = subprocess.Popen([GO, "test", "-json", "./..."], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    for line in process.stdout:
+        event = json.loads(line)
+        package = event.get("Package", event.get("ImportPath", ""))
+        key = (package, event.get("Test", ""))
+        action = event["Action"]
+        if action in ("output", "build-output"):
+            output.setdefault(key, []).append(event["Output"])
+        elif action in words and key[1]:
+            tally.add(words[action])
+            if action == "fail":
+                failed_in.add(package)
+                say(f"FAILED  go: {package} {key[1]}\n" + "".join(output.get(key, [])).rstrip())
+        elif action in words:
+            # A package that failed without a test: it does not build, or it crashed.
+            if action == "fail" and package not in failed_in:
+                tally.add("failed")
+                text = "".join(t for (p, _), o in output.items() if package in p for t in o)
+                say(f"FAILED  go: {package}\n{text.rstrip()}")
+            else:
+                say(f"{'ok' if action == 'pass' else action:8}go: {package}")
+    if process.wait() and not tally.failed:
+        tally.add("failed")
+        say("FAILED  go test")
+    return tally
+
+
+def pytest(*arguments: str) -> Tally:
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results.xml"
+        status = subprocess.run(
+            [sys.executable, "-m", "pytest", f"--junitxml={results}", *arguments]
+        ).returncode
+        tally = Tally()
+        if results.exists():
+            for suite in xml.etree.ElementTree.parse(results).iter("testsuite"):
+                tests, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
+                failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+                tally += Tally(tests - failed - skipped, failed, skipped)
+    if status and not tally.failed:
+        tally.add("failed")
+        say(f"FAILED  pytest: exit status {status}")
+    return tally
+
+
+PARTS: dict[str, Callable[[], Tally]] = {
+    "lint": lint,
+    "unit": unit,
+    "go": go_tests,
+    "pytest": lambda: pytest("-m", "not slow and not soak"),
+    "pytest-all": lambda: pytest("-m", "not soak"),
+    "soak": lambda: pytest("-m", "soak"),
+    "format": format_sources,
+}
+
+
+def main(parts: list[str]) -> int:
+    unknown = [p for p in parts if p not in PARTS]
+    if unknown or not parts:
+        print(f"check.py: {' '.join(unknown)}: one or more of: {' '.join(PARTS)}", file=sys.stderr)
+        return 2
+    os.chdir(ROOT)
+    # The pinned tools lie beside the Python that runs this.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    total = Tally()
+    for part in parts:
+        total += PARTS[part]()
+    if parts == ["format"]:
+        return 0
+    say(str(total))
+    return 1 if total.failed or not total.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

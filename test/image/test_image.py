@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is built may be shared between processes and loaded into any program: its pages are
+either written or executed, its code is never patched, and it brings no names but its own."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("GUISE_BUILD", ROOT / "build"))
+KERNEL = BUILD / "guise-kernel"
+LIBRARY = BUILD / "libguise.so"
+PRELOAD = BUILD / "libguise-preload.so"
+HOLDER = BUILD / "guise-holder"
+
+every_image = pytest.mark.parametrize(
+    "image", [KERNEL, LIBRARY, PRELOAD, HOLDER], ids=lambda path: path.name
+)
+
+
+def readelf(*arguments: str | Path) -> str:
+    return subprocess.run(
+        ["readelf", "-W", *arguments], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def segments(image: Path) -> list[tuple[str, int, int, str]]:
+    """Type, address, size in memory and flags ("R E") of each program header."""
+    pattern = re.compile(
+        r"^  ([A-Z_]+) +0x\w+ (0x\w+) 0x\w+ 0x\w+ (0x\w+) ([R ][W ][E ]) ", re.MULTILINE
+    )
+    found = pattern.findall(readelf("-l", image))
+    assert found, f"{image} has no program headers"
+    return [(kind, int(at, 16), int(size, 16), flags) for kind, at, size, flags in found]
+
+
+def exported(image: Path) -> set[str]:
+    listing = subprocess.run(
+        ["nm", "-D", "--defined-only", image], check=True, capture_output=True, text=True
+    ).stdout
+    return {line.split()[-1].split("@")[0] for line in listing.splitlines()}
+
+
+def needed(image: Path) -> set[str]:
+    return set(re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("-d", image)))
+
+
+@every_image
+def test_no_segment_is_both_writable_and_executable(image: Path) -> None:
+    both = [s for s in segments(image) if "W" in s[3] and "E" in s[3]]
+    assert not both
+
+
+@every_image
+def test_no_relocation_changes_text(image: Path) -> None:
+    assert "TEXTREL" not in readelf("-d", image)
+    text = [(at, at + size) for kind, at, size, flags in segments(image) if "E" in flags]
+    offsets = [int(o, 16) for o in re.findall(r"^([0-9a-f]{16})  ", readelf("-r", image), re.M)]
+    assert offsets, "a position-independent image has relocations"
+    patched = [hex(o) for o in offsets if any(low <= o < high for low, high in text)]
+    assert not patched
+
+
+def test_kernel_exports_nothing_and_needs_nothing() -> None:
+    assert not exported(KERNEL)
+    assert not needed(KERNEL)
+    kinds = {kind for kind, *_ in segments(KERNEL)}
+    assert not kinds & {"INTERP", "TLS"}, "contexts move between threads that have other TLS"
+
+
+def test_kernel_names_its_release() -> None:
+    assert re.search(rb"6\.(12|1)\.\d+-guise\b", KERNEL.read_bytes())
+
+
+def test_library_exports_its_interface_and_nothing_else() -> None:
+    header = (ROOT / "include/guise/guise.h").read_text(encoding="utf-8")
+    declared = set(re.findall(r"^GUISE_API [^(;]*?\*?(guise_\w+)\(", header, re.MULTILINE))
+    assert declared
+    assert exported(LIBRARY) == declared
+
+
+def test_preload_exports_its_list_of_calls_and_nothing_else() -> None:
+    listed = re.findall(r"^ *(\w+);$", (BUILD / "preload.map").read_text(encoding="utf-8"), re.M)
+    assert exported(PRELOAD) == set(listed)
+
+
+@pytest.mark.parametrize("image", [LIBRARY, PRELOAD], ids=lambda path: path.name)
+def test_libraries_need_libc_only(image: Path) -> None:
+    assert {re.sub(r"\.so.*", "", name) for name in needed(image)} <= {"libc", "ld-linux-x86-64"}
