@@ -23,26 +23,28 @@
 #ifndef GUISE_HOST_OPS_H
 #define GUISE_HOST_OPS_H
 
-#ifdef __KERNEL__
-#include <linux/types.h>
-#else
-#include <stdint.h>
-#endif
-
-#define GUISE_MAGIC		0x4753495545535447ULL
+#define GUISE_MAGIC		0x4753495545535447
 #define GUISE_ABI		1	/* raise when anything in this file changes */
 
-#define GUISE_OFF_OPS		0x000000UL
-#define GUISE_OFF_HEADER	0x001000UL
-#define GUISE_OFF_SLOTS		0x040000UL
-#define GUISE_OFF_TEXT		0x200000UL
-#define GUISE_OFF_DATA		0x900000UL
-#define GUISE_OFF_ARENA		0x1400000UL
+#define GUISE_OFF_OPS		0x000000
+#define GUISE_OFF_HEADER	0x001000
+#define GUISE_OFF_SLOTS		0x040000
+#define GUISE_OFF_TEXT		0x200000
+#define GUISE_OFF_DATA		0x900000
+#define GUISE_OFF_ARENA		0x1400000
 
 #define GUISE_MAX_SLOTS		4096	/* host threads inside one stack */
 #define GUISE_MAX_PROCS		1024	/* host processes that joined */
 #define GUISE_MAX_LINKS		16
 #define GUISE_STACK_SIZE	32768	/* a kernel stack, bytes */
+
+#ifndef __ASSEMBLY__
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
+#include <stdint.h>
+#endif
 
 struct guise_iov {
 	void *base;
@@ -118,7 +120,7 @@ struct guise_slot {
 	uint32_t restart;		/* result was ERESTARTSYS: see SA_RESTART */
 	uint32_t waiting;		/* linked into region->wait_head */
 	uint32_t wait_next, wait_prev;
-	uint32_t pad0;
+	uint32_t belled;		/* kicked in ppoll, has not seen the bell yet */
 	uint64_t host_sp;		/* the carrier's own stack while inside */
 	uint64_t task;			/* struct task_struct *, 0 before ATTACH */
 	uint64_t nr;
@@ -168,7 +170,6 @@ struct guise_region {
 	uint64_t ram, ram_size;		/* the arena */
 	uint8_t build_id[20];
 	uint8_t pad0[4];
-	char image_path[256];
 	char name[64];			/* of the stack, for messages */
 	char cmdline[512];		/* kernel command line */
 
@@ -189,7 +190,7 @@ struct guise_region {
 	uint32_t leader;		/* slot that watches devices and timers */
 	uint32_t wait_head;		/* followers */
 	uint32_t bell_pending;		/* kicked slots that sleep in ppoll */
-	uint32_t pump_word;
+	uint32_t pump_word;		/* lib/region/pump.c */
 	uint32_t pump_slot;
 	uint32_t online;		/* simulated time: threads in their program */
 	uint64_t activity;		/* counts waits; the pump stands by while it moves */
@@ -222,6 +223,8 @@ struct guise_image {
 	uint64_t data_end;		/* end of bss */
 	char release[64];		/* "6.12.117-guise" */
 };
+
+#endif /* !__ASSEMBLY__ */
 
 /*
  * System calls of the port beyond Linux's own. Linux's own have the numbers

@@ -24,7 +24,7 @@ struct guise_stack {
 	int alive;			/* read end of a pipe: hangs up when the holder is gone; -1 */
 	int control;			/* to the holder; -1 in the creator */
 	bool creator;
-	bool pump_running;
+	bool pump_running, pump_stop;
 	pthread_t pump;
 	int console_fd;
 	struct guise_link_port port[GUISE_MAX_LINKS];
@@ -37,6 +37,25 @@ int guise_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3
 /* This thread's slot in s, attached (a kernel task of its own); NULL on
  * failure with the error set. */
 struct guise_slot *guise_slot(struct guise_stack *s);
+
+/* The stacks of this process, linked by next. */
+struct guise_stack *guise_stacks(void);
+void guise_stacks_add(struct guise_stack *s);
+void guise_stacks_remove(struct guise_stack *s);
+
+/*
+ * Maps the region of s->memfd and the text of s->image_fd where the region's
+ * header says, and sets region, slots, ops, image and resume. 0 or -errno;
+ * EADDRINUSE when this process has something else there.
+ */
+int guise_region_map(struct guise_stack *s);
+void guise_region_unmap(struct guise_stack *s);
+
+/* Ends the stack as far as this process made it: unmaps, closes, frees. */
+void guise_end(struct guise_stack *s);
+
+/* Fills this process's table of host services. */
+void guise_host_ops_init(struct guise_stack *s);
 
 /* Descriptors of guise's own are moved up here, out of the program's way. */
 int guise_fd_high(int fd);

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Host signals and threads inside a stack.
+ *
+ * A program's handler must not run while its thread is inside: it would run on
+ * a kernel stack, and a call it makes would wait for the virtual CPU that its
+ * own thread holds. So guise's handler stands before the program's. Inside, it
+ * notes the signal, blocks it for the thread, and wakes the thread if it is
+ * waiting; outside, it calls the program's handler. When the thread has left
+ * the stack the noted signals are sent to it again and unblocked, so that the
+ * host's kernel delivers them with their own siginfo, mask and alternate stack.
+ *
+ * SIGSEGV and SIGBUS go here first in any case: a fault inside the image's
+ * guarded copies is a bad user pointer, and continues at their fix-up.
+ *
+ * Limits: only handlers installed by guise_signal_action() are held (the
+ * preload library routes sigaction and signal here). Up to 8 different signals
+ * are held at a time; blocking them leaves further ones to the host's kernel.
+ */
+#include "host/signal.h"
+
+#include "host/sys.h"
+#include "region/slot.h"
+#include "region/stack.h"
+#include "region/wait.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define HELD_MAX 8
+#define KERNEL_SIGSET 8 /* bytes of a signal set in system calls */
+
+struct held {
+	int sig;
+	siginfo_t info;
+};
+
+__thread struct guise_signals guise_signals __attribute__((tls_model("initial-exec")));
+static __thread struct held held[HELD_MAX] __attribute__((tls_model("initial-exec")));
+
+static struct sigaction program[NSIG];
+static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
+
+static void handler(int sig, siginfo_t *info, void *context);
+
+/* libc's own: in a preloaded program the plain name is guise's hook. */
+static int guise_real_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	static int (*real)(int, const struct sigaction *, struct sigaction *);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "sigaction");
+	if (!real) {
+		errno = ENOSYS;
+		return -1;
+	}
+	return real(sig, act, old);
+}
+
+static unsigned long *counter(ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	return (unsigned long *)&uc->uc_mcontext.gregs[REG_RIP];
+#else
+	return (unsigned long *)&uc->uc_mcontext.pc;
+#endif
+}
+
+/* A fault in a guarded copy of one of this process's stacks is repaired. */
+static bool repair(ucontext_t *uc)
+{
+	unsigned long *pc = counter(uc);
+	struct guise_stack *s;
+
+	for (s = guise_stacks(); s; s = s->next) {
+		unsigned long base = s->region->base;
+
+		if (*pc >= base + s->image->copy_start && *pc < base + s->image->copy_end) {
+			*pc = base + s->image->copy_fixup;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void hold(int sig, siginfo_t *info, ucontext_t *uc)
+{
+	struct guise_slot *slot = guise_here.slot;
+	uint32_t word;
+	int n = guise_signals.deferred;
+
+	if (n == HELD_MAX)
+		return; /* the newest is lost; eight are on their way */
+	held[n].sig = sig;
+	held[n].info = *info;
+	guise_signals.deferred = n + 1;
+	sigaddset(&uc->uc_sigmask, sig);
+	if (!slot)
+		return;
+	/* Should the thread be about to sleep, it does not. */
+	word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE);
+	while (word == GUISE_WORD_SPIN || word == GUISE_WORD_FUTEX || word == GUISE_WORD_POLL) {
+		if (!__atomic_compare_exchange_n(&slot->word, &word, GUISE_WORD_KICKED, 0,
+						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			continue;
+		if (word == GUISE_WORD_POLL)
+			guise_ring_bell(guise_here.stack);
+		break;
+	}
+}
+
+/* What the host would do without a handler. */
+static void default_action(int sig)
+{
+	struct sigaction dfl;
+	sigset_t set;
+
+	memset(&dfl, 0, sizeof(dfl));
+	dfl.sa_handler = SIG_DFL;
+	guise_real_sigaction(sig, &dfl, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	host_sys(SYS_tgkill, host_sys(SYS_getpid), host_sys(SYS_gettid), sig);
+	host_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &set, NULL, KERNEL_SIGSET);
+}
+
+static void handler(int sig, siginfo_t *info, void *context)
+{
+	struct sigaction act;
+	int saved = errno;
+
+	if ((sig == SIGSEGV || sig == SIGBUS) && info->si_code > 0) {
+		if (repair(context))
+			return;
+		/* A fault of the image itself: never the program's doing. */
+		if (guise_signals.inside)
+			default_action(sig);
+	} else if (guise_signals.inside) {
+		hold(sig, info, context);
+		errno = saved;
+		return;
+	}
+	act = program[sig];
+	if (act.sa_flags & (int)SA_RESETHAND)
+		program[sig].sa_handler = SIG_DFL;
+	if (act.sa_handler == SIG_DFL)
+		default_action(sig);
+	else if (act.sa_handler == SIG_IGN)
+		;
+	else if (act.sa_flags & SA_SIGINFO)
+		act.sa_sigaction(sig, info, context);
+	else
+		act.sa_handler(sig);
+}
+
+int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	bool fault = sig == SIGSEGV || sig == SIGBUS;
+	struct sigaction was, mine;
+	int ret;
+
+	if (sig < 1 || sig >= NSIG || sig == SIGKILL || sig == SIGSTOP)
+		return guise_real_sigaction(sig, act, old);
+	pthread_mutex_lock(&table);
+	ret = guise_real_sigaction(sig, NULL, &was);
+	if (ret)
+		goto out;
+	if (was.sa_sigaction == handler)
+		was = program[sig];
+	if (act) {
+		mine = *act;
+		if (fault || (act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN)) {
+			mine.sa_sigaction = handler;
+			mine.sa_flags |= SA_SIGINFO;
+			mine.sa_flags &= ~(int)SA_RESETHAND;
+			if (fault)
+				mine.sa_flags |= SA_ONSTACK | SA_NODEFER;
+		}
+		program[sig] = *act;
+		ret = guise_real_sigaction(sig, &mine, NULL);
+	}
+	if (!ret && old)
+		*old = was;
+out:
+	pthread_mutex_unlock(&table);
+	return ret;
+}
+
+int guise_fault_handler(void)
+{
+	static const int faults[] = { SIGSEGV, SIGBUS };
+	struct sigaction act;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		if (guise_real_sigaction(faults[i], NULL, &act))
+			return -errno;
+		if (act.sa_sigaction == handler)
+			continue;
+		if (guise_signal_action(faults[i], &act, NULL))
+			return -errno;
+	}
+	return 0;
+}
+
+bool guise_signals_restart(void)
+{
+	int i;
+
+	for (i = 0; i < guise_signals.deferred; i++)
+		if (!(program[held[i].sig].sa_flags & SA_RESTART))
+			return false;
+	return true;
+}
+
+void guise_signals_deliver(void)
+{
+	sigset_t set;
+	int i, n = guise_signals.deferred;
+
+	if (!n || guise_signals.inside)
+		return;
+	sigemptyset(&set);
+	/* They are blocked: queued again, then let through all at once. */
+	for (i = 0; i < n; i++) {
+		sigaddset(&set, held[i].sig);
+		if (host_sys(SYS_rt_tgsigqueueinfo, host_sys(SYS_getpid), host_sys(SYS_gettid),
+			     held[i].sig, &held[i].info))
+			host_sys(SYS_tgkill, host_sys(SYS_getpid), host_sys(SYS_gettid),
+				 held[i].sig);
+	}
+	guise_signals.deferred = 0;
+	host_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &set, NULL, KERNEL_SIGSET);
+}

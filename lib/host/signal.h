@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Host signals and threads inside a stack. */
+#ifndef GUISE_HOST_SIGNAL_H
+#define GUISE_HOST_SIGNAL_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+/*
+ * As sigaction(2), for a program whose handlers must not run inside a stack:
+ * they are called by guise's own handler, which holds back what arrives while
+ * the thread is inside.
+ */
+int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *old);
+
+/* Installs the handler that turns bad user pointers into EFAULT. */
+int guise_fault_handler(void);
+
+struct guise_signals {
+	volatile int inside;
+	volatile int deferred; /* how many wait */
+};
+extern __thread struct guise_signals guise_signals __attribute__((tls_model("initial-exec")));
+
+static inline void guise_inside_enter(void)
+{
+	guise_signals.inside++;
+	__asm__ volatile("" ::: "memory");
+}
+
+static inline void guise_inside_leave(void)
+{
+	__asm__ volatile("" ::: "memory");
+	guise_signals.inside--;
+}
+
+static inline bool guise_signals_deferred(void)
+{
+	return guise_signals.deferred != 0;
+}
+
+/* All held signals have SA_RESTART. */
+bool guise_signals_restart(void);
+/* Lets the held signals' handlers run now. */
+void guise_signals_deliver(void);
+
+#endif

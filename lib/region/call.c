@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The direct system call.
+ *
+ * The calling thread writes its request into its slot, takes the virtual CPU,
+ * and continues the kernel context that is current. Usually that is its own
+ * task, parked since its last call, which does the call at once and parks
+ * again. Otherwise the kernel's scheduler first makes that task current. If
+ * the task falls asleep the kernel parks in its idle task, and the thread
+ * waits (wait.c), continuing the kernel whenever there is work, until its
+ * request is done.
+ *
+ * Host signals that arrive meanwhile are held (host/signal.c): they interrupt
+ * the task as they would interrupt the host's own call, and their handlers run
+ * when the thread has left.
+ */
+#include "region/call.h"
+
+#include "host/signal.h"
+#include "host/sys.h"
+#include "region/slot.h"
+#include "region/vcpu.h"
+#include "region/wait.h"
+
+#include <errno.h>
+#include <signal.h>
+
+/* False when the stack was lost meanwhile. */
+static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps)
+{
+	struct guise_region *r = s->region;
+	bool interrupted = false;
+
+	slot->done = 0;
+	slot->run = 1;
+	slot->interrupt = 0;
+	if (!guise_lock(s, slot))
+		return false;
+	for (;;) {
+		s->resume(slot);
+		if (__builtin_expect(slot->done, 1))
+			break;
+		if (!guise_wait(s, slot, interrupted ? NULL : ps))
+			return false;
+		if (!interrupted && (guise_signals_deferred() || (ps && ps->ready))) {
+			slot->interrupt = 1;
+			interrupted = true;
+		}
+		r->carrier = slot->id;
+	}
+	guise_unlock(s);
+	return true;
+}
+
+static long request(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps)
+{
+	uint32_t signals;
+	bool restart;
+
+	do {
+		restart = false;
+		guise_inside_enter();
+		if (__builtin_expect(!run(s, slot, ps), 0)) {
+			guise_inside_leave();
+			guise_signals_deliver();
+			return -ENETDOWN;
+		}
+		guise_inside_leave();
+		if (__builtin_expect(guise_signals_deferred(), 0)) {
+			restart = slot->restart && guise_signals_restart();
+			guise_signals_deliver();
+		} else if (slot->ret == -EINTR && slot->restart && !(ps && ps->ready)) {
+			restart = true;
+		}
+		signals = slot->signals;
+		if (__builtin_expect(signals != 0, 0)) {
+			int sig;
+
+			slot->signals = 0;
+			for (sig = 1; sig < 32; sig++)
+				if (signals & (1u << (sig - 1)))
+					host_sys(SYS_tgkill, host_sys(SYS_getpid),
+						 host_sys(SYS_gettid), sig);
+		}
+	} while (__builtin_expect(restart && slot->ret == -EINTR, 0));
+	return slot->ret;
+}
+
+long guise_call_attach(struct guise_stack *s, struct guise_slot *slot)
+{
+	slot->op = GUISE_OP_ATTACH;
+	s->region->online++;
+	slot->ret = 0;
+	guise_inside_enter();
+	if (!run(s, slot, NULL)) {
+		guise_inside_leave();
+		return -ENETDOWN;
+	}
+	guise_inside_leave();
+	guise_signals_deliver();
+	return slot->task ? 0 : slot->ret;
+}
+
+void guise_call_exit(struct guise_stack *s, struct guise_slot *slot)
+{
+	slot->op = GUISE_OP_EXIT;
+	guise_inside_enter();
+	if (run(s, slot, NULL))
+		__atomic_sub_fetch(&s->region->online, 1, __ATOMIC_RELAXED);
+	guise_inside_leave();
+	guise_signals_deliver();
+}
+
+static inline long call(struct guise_stack *s, struct guise_pollset *ps, long nr, long a,
+			long b, long c, long d, long e, long f)
+{
+	struct guise_slot *slot = guise_slot(s);
+
+	if (__builtin_expect(!slot, 0))
+		return s->region->dead ? -ENETDOWN : -EAGAIN;
+	slot->op = GUISE_OP_CALL;
+	slot->nr = (uint64_t)nr;
+	slot->arg[0] = (uint64_t)a;
+	slot->arg[1] = (uint64_t)b;
+	slot->arg[2] = (uint64_t)c;
+	slot->arg[3] = (uint64_t)d;
+	slot->arg[4] = (uint64_t)e;
+	slot->arg[5] = (uint64_t)f;
+	return request(s, slot, ps);
+}
+
+long guise_call(struct guise_stack *s, long nr, long a, long b, long c, long d, long e, long f)
+{
+	return call(s, NULL, nr, a, b, c, d, e, f);
+}
+
+long guise_call_polling(struct guise_stack *s, struct pollfd *hostfds, unsigned int n,
+			int *host_ready, long nr, long a, long b, long c, long d, long e,
+			long f)
+{
+	struct guise_pollset ps = { hostfds, n, 0 };
+	long ret = call(s, &ps, nr, a, b, c, d, e, f);
+
+	*host_ready = ps.ready;
+	return ret;
+}
+
+void guise_offline(struct guise_stack *s)
+{
+	__atomic_sub_fetch(&s->region->online, 1, __ATOMIC_SEQ_CST);
+}
+
+void guise_online(struct guise_stack *s)
+{
+	__atomic_add_fetch(&s->region->online, 1, __ATOMIC_SEQ_CST);
+}
+
+uint64_t guise_clock(struct guise_stack *s)
+{
+	return s->ops->clock(s->ops, 0);
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Creating a stack, in five steps:
+ *
+ *	1 find and read the kernel image
+ *	2 make the memory file, its header, and find a free base address
+ *	3 copy the image's data into it and relocate it, once for all members
+ *	4 map it as any member does
+ *	5 boot: start_kernel() runs on this thread until it idles, then lo comes up
+ */
+#include "host/signal.h"
+#include "host/sys.h"
+#include "region/pump.h"
+#include "region/slot.h"
+#include "region/stack.h"
+#include "region/vcpu.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/memfd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#define BASE_FIRST   0x7e9000000000ull /* free of libraries, also under ASAN and TSAN */
+#define BASE_WINDOW  0x100000000ull    /* 4 GiB for each of ... */
+#define BASE_COUNT   64
+#define MEMORY_MIN   (32ull << 20)
+#define MEMORY_USUAL (256ull << 20)
+#define MEMORY_MAX   (BASE_WINDOW - GUISE_OFF_ARENA)
+
+#if defined(__x86_64__)
+#define RELATIVE R_X86_64_RELATIVE
+#else
+#define RELATIVE R_AARCH64_RELATIVE
+#endif
+
+/* Beside this library or program, or where $GUISE_KERNEL says. */
+static int find_image(const struct guise_options *opt, char *path, size_t size)
+{
+	const char *name = opt->image ? opt->image : getenv("GUISE_KERNEL");
+	char *slash;
+	Dl_info info;
+	long fd;
+
+	if (name) {
+		if (!realpath(name, path))
+			snprintf(path, size, "%s", name);
+	} else {
+		if (!dladdr((void *)&guise_region_map, &info) ||
+		    !realpath(info.dli_fname, path))
+			snprintf(path, size, "./guise");
+		slash = strrchr(path, '/');
+		snprintf(slash + 1, size - (size_t)(slash + 1 - path), "guise-kernel");
+	}
+	fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return guise_fail((int)-fd,
+				  "no kernel image at %s: %s (set GUISE_KERNEL or options.image)",
+				  path, strerror((int)-fd));
+	return guise_fd_high((int)fd);
+}
+
+struct image {
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph[16];
+};
+
+static int read_image(int fd, struct image *im)
+{
+	if (host_sys(SYS_pread64, fd, &im->eh, sizeof(im->eh), 0) != sizeof(im->eh) ||
+	    memcmp(im->eh.e_ident, ELFMAG, SELFMAG) || im->eh.e_phentsize != sizeof(im->ph[0]) ||
+	    im->eh.e_phnum > 16)
+		return guise_fail(ENOEXEC, "the kernel image is not a usable ELF file");
+	if (host_sys(SYS_pread64, fd, im->ph, im->eh.e_phnum * sizeof(im->ph[0]),
+		     im->eh.e_phoff) != (long)(im->eh.e_phnum * sizeof(im->ph[0])))
+		return guise_fail(ENOEXEC, "the kernel image is cut short");
+	return 0;
+}
+
+static int put(int memfd, const void *data, size_t n, uint64_t at)
+{
+	long done = host_sys(SYS_pwrite64, memfd, data, n, at);
+
+	if (done == (long)n)
+		return 0;
+	return guise_fail(done < 0 ? (int)-done : ENOSPC, "no memory for the region");
+}
+
+/* Step 3, on the file: nothing is mapped yet. */
+static int load_data(struct guise_stack *s, const struct image *im, uint64_t base)
+{
+	const Elf64_Phdr *data = NULL, *dyn = NULL;
+	uint64_t rela = 0, relasz = 0, i;
+	Elf64_Rela *rel = NULL;
+	Elf64_Dyn d;
+	char *copy = NULL;
+	int err = -ENOEXEC;
+
+	for (i = 0; i < im->eh.e_phnum; i++) {
+		if (im->ph[i].p_type == PT_LOAD && im->ph[i].p_flags & PF_W)
+			data = &im->ph[i];
+		if (im->ph[i].p_type == PT_DYNAMIC)
+			dyn = &im->ph[i];
+	}
+	if (!data || !dyn)
+		goto bad;
+	copy = malloc(data->p_filesz);
+	if (!copy || host_sys(SYS_pread64, s->image_fd, copy, data->p_filesz, data->p_offset) !=
+			     (long)data->p_filesz)
+		goto bad;
+	for (i = 0; i < dyn->p_filesz; i += sizeof(d)) {
+		memcpy(&d, copy + (dyn->p_vaddr - data->p_vaddr) + i, sizeof(d));
+		if (d.d_tag == DT_RELA)
+			rela = d.d_un.d_ptr;
+		else if (d.d_tag == DT_RELASZ)
+			relasz = d.d_un.d_val;
+	}
+	/* Their file offset: they lie in a segment that is only read. */
+	for (i = 0; i < im->eh.e_phnum; i++)
+		if (im->ph[i].p_type == PT_LOAD && rela >= im->ph[i].p_vaddr &&
+		    rela < im->ph[i].p_vaddr + im->ph[i].p_filesz) {
+			rel = malloc(relasz);
+			if (!rel || host_sys(SYS_pread64, s->image_fd, rel, relasz,
+					     im->ph[i].p_offset + (rela - im->ph[i].p_vaddr)) !=
+					    (long)relasz)
+				goto bad;
+		}
+	if (!rel)
+		goto bad;
+	for (i = 0; i < relasz / sizeof(*rel); i++) {
+		uint64_t at = rel[i].r_offset - data->p_vaddr, value = base + (uint64_t)rel[i].r_addend;
+
+		if (ELF64_R_TYPE(rel[i].r_info) != RELATIVE || at + 8 > data->p_filesz)
+			goto bad;
+		memcpy(copy + at, &value, sizeof(value));
+	}
+	err = put(s->memfd, copy, data->p_filesz, data->p_vaddr);
+	goto out;
+bad:
+	err = guise_fail(ENOEXEC, "the kernel image cannot be relocated: is it complete?");
+out:
+	free(copy);
+	free(rel);
+	return err;
+}
+
+/* Steps 2 to 4 at one base; -EADDRINUSE: try another. */
+static int settle(struct guise_stack *s, const struct image *im,
+		  const struct guise_options *opt, uint64_t memory, int index)
+{
+	uint64_t base = BASE_FIRST + (uint64_t)index * BASE_WINDOW;
+	struct guise_region *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return guise_fail(ENOMEM, "no memory");
+	r->magic = GUISE_MAGIC;
+	r->abi = GUISE_ABI;
+	r->base = base;
+	r->size = GUISE_OFF_ARENA + memory;
+	r->ram = base + GUISE_OFF_ARENA;
+	r->ram_size = memory;
+	snprintf(r->name, sizeof(r->name), "%s", opt->name ? opt->name : "guise");
+	snprintf(r->cmdline, sizeof(r->cmdline), "quiet loglevel=4 %s",
+		 opt->cmdline ? opt->cmdline : "");
+	r->clock_mode = opt->simulated ? GUISE_CLOCK_SIM : GUISE_CLOCK_REAL;
+	r->sim_now = 1000000000ull;
+	r->sim_epoch = 1700000000ull * 1000000000ull;
+	r->seed = r->seed_state = opt->seed;
+	r->next_event = ~0ull;
+	r->procs[0].used = 1;
+	err = put(s->memfd, r, sizeof(*r), GUISE_OFF_HEADER);
+	free(r);
+	if (err)
+		return err;
+	err = guise_region_map(s);
+	if (err)
+		return err;
+	err = load_data(s, im, base);
+	if (err)
+		guise_region_unmap(s);
+	return err;
+}
+
+static int boot(struct guise_stack *s)
+{
+	void (*enter)(struct guise_slot *) =
+		(void (*)(struct guise_slot *))(s->region->base + s->image->boot);
+	struct guise_slot *slot = guise_slot_take(s, 0);
+
+	if (!slot)
+		return -EAGAIN;
+	s->region->pump_slot = slot->id;
+	if (!guise_lock(s, slot))
+		return guise_fail(EIO, "the stack was lost while it booted");
+	guise_inside_enter();
+	enter(slot);
+	guise_inside_leave();
+	guise_unlock(s);
+	if (!s->region->running)
+		return guise_fail(EIO, "the kernel image did not boot");
+	return 0;
+}
+
+static void release(struct guise_stack *s)
+{
+	if (s->memfd >= 0)
+		host_sys(SYS_close, s->memfd);
+	if (s->image_fd >= 0)
+		host_sys(SYS_close, s->image_fd);
+	if (s->bell >= 0)
+		host_sys(SYS_close, s->bell);
+	free(s);
+}
+
+static uint64_t own_start_time(void)
+{
+	char text[1024], *p;
+	uint64_t value = 0;
+	int i;
+	long fd = host_sys(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC), n;
+
+	if (fd < 0)
+		return 0;
+	n = host_sys(SYS_read, fd, text, sizeof(text) - 1);
+	host_sys(SYS_close, fd);
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	p = strrchr(text, ')');
+	for (i = 0; p && i < 20; i++)
+		p = strchr(p + 1, ' ');
+	if (p)
+		value = strtoull(p, NULL, 10);
+	return value;
+}
+
+struct guise_stack *guise_create(const struct guise_options *given, int *err)
+{
+	struct guise_options opt = GUISE_OPTIONS_INIT;
+	struct guise_stack *s;
+	struct image im;
+	char path[PATH_MAX];
+	uint64_t memory;
+	int unused, first, i;
+
+	if (!err)
+		err = &unused;
+	if (given)
+		memcpy(&opt, given, given->size < sizeof(opt) ? given->size : sizeof(opt));
+	memory = opt.memory ? opt.memory : MEMORY_USUAL;
+	memory = (memory + 0xfffff) & ~0xfffffull;
+	if (memory < MEMORY_MIN || memory > MEMORY_MAX) {
+		*err = guise_fail(EINVAL, "memory of %llu bytes: it must be %llu to %llu MiB",
+				  (unsigned long long)memory, MEMORY_MIN >> 20, MEMORY_MAX >> 20);
+		return NULL;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		*err = guise_fail(ENOMEM, "no memory");
+		return NULL;
+	}
+	s->memfd = s->image_fd = s->bell = s->alive = s->control = -1;
+	s->creator = true;
+	s->proc = 1;
+	s->console_fd = opt.console_fd;
+	for (i = 0; i < GUISE_MAX_LINKS; i++)
+		s->port[i].fd[0] = s->port[i].fd[1] = s->port[i].fd[2] = -1;
+
+	*err = s->image_fd = find_image(&opt, path, sizeof(path));
+	if (s->image_fd < 0)
+		goto fail;
+	*err = read_image(s->image_fd, &im);
+	if (*err)
+		goto fail;
+	*err = (int)host_sys(SYS_memfd_create, "guise", MFD_CLOEXEC);
+	if (*err >= 0) {
+		s->memfd = guise_fd_high(*err);
+		*err = (int)host_sys(SYS_ftruncate, s->memfd, GUISE_OFF_ARENA + memory);
+	}
+	if (*err < 0) {
+		guise_fail(-*err, "no memory file of %llu MiB: %s",
+			   (unsigned long long)memory >> 20, strerror(-*err));
+		goto fail;
+	}
+	s->bell = guise_fd_high((int)host_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK));
+	/* Spread over the windows, so that a process can join several stacks. */
+	first = opt.index >= 0 ? opt.index % BASE_COUNT
+			       : (int)((guise_host_now() / 1000 + (uint64_t)host_sys(SYS_getpid)) %
+				       BASE_COUNT);
+	for (i = 0; i < (opt.index >= 0 ? 1 : BASE_COUNT); i++) {
+		*err = settle(s, &im, &opt, memory, (first + i) % BASE_COUNT);
+		if (*err != -EADDRINUSE)
+			break;
+	}
+	if (*err)
+		goto fail;
+	guise_stacks_add(s);
+	guise_fault_handler();
+	s->region->procs[1].used = 1;
+	s->region->procs[1].pid = (int32_t)host_sys(SYS_getpid);
+	s->region->procs[1].start_time = own_start_time();
+	*err = boot(s);
+	if (!*err && !opt.no_pump && !opt.simulated)
+		*err = guise_pump_start(s);
+	if (!*err)
+		*err = guise_link_set(s, "lo", 1);
+	if (*err) {
+		guise_stacks_remove(s);
+		guise_region_unmap(s);
+		goto fail;
+	}
+	return s;
+fail:
+	release(s);
+	return NULL;
+}
+
+void guise_end(struct guise_stack *s)
+{
+	unsigned int i, k;
+
+	guise_pump_stop(s);
+	guise_slot_forget(s);
+	guise_stacks_remove(s);
+	for (i = 0; i < GUISE_MAX_LINKS; i++) {
+		struct guise_link_port *port = &s->port[i];
+
+		if (port->backend && port->backend->detach)
+			port->backend->detach(port);
+		for (k = 0; k < GUISE_LINK_FDS; k++)
+			if (port->fd[k] >= 0)
+				host_sys(SYS_close, port->fd[k]);
+	}
+	guise_region_unmap(s);
+	release(s);
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Mapping a region into this process: at its own address, or not at all.
+ *
+ * The whole range is reserved first, in one piece that must be free; then the
+ * parts are laid over it. The page at the base is this process's own (its
+ * table of host services), text and constants come from the image's file, the
+ * rest is the shared memory file.
+ */
+#include "host/sys.h"
+#include "region/stack.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define PAGE 4096ul
+
+static struct guise_stack *stacks;
+
+struct guise_stack *guise_stacks(void)
+{
+	return stacks;
+}
+
+void guise_stacks_add(struct guise_stack *s)
+{
+	s->next = stacks;
+	__atomic_store_n(&stacks, s, __ATOMIC_RELEASE);
+}
+
+void guise_stacks_remove(struct guise_stack *s)
+{
+	struct guise_stack **p;
+
+	for (p = &stacks; *p; p = &(*p)->next)
+		if (*p == s) {
+			*p = s->next;
+			return;
+		}
+}
+
+static bool lay(uint64_t base, uint64_t from, uint64_t to, int prot, int flags, int fd,
+		uint64_t offset)
+{
+	long at = host_sys(SYS_mmap, base + from, to - from, prot, flags | MAP_FIXED, fd, offset);
+
+	return at == (long)(base + from);
+}
+
+/* Text and constants: the image's segments that are not written. */
+static int lay_image(struct guise_stack *s, uint64_t base)
+{
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+	unsigned int i;
+
+	if (host_sys(SYS_pread64, s->image_fd, &eh, sizeof(eh), 0) != sizeof(eh) ||
+	    memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_phentsize != sizeof(ph))
+		return guise_fail(ENOEXEC, "the kernel image is not an ELF file");
+	for (i = 0; i < eh.e_phnum; i++) {
+		if (host_sys(SYS_pread64, s->image_fd, &ph, sizeof(ph),
+			     eh.e_phoff + i * sizeof(ph)) != sizeof(ph))
+			return guise_fail(ENOEXEC, "the kernel image is cut short");
+		if (ph.p_type != PT_LOAD || ph.p_flags & PF_W)
+			continue;
+		if (!lay(base, ph.p_vaddr, ph.p_vaddr + ph.p_filesz,
+			 PROT_READ | (ph.p_flags & PF_X ? PROT_EXEC : 0), MAP_PRIVATE,
+			 s->image_fd, ph.p_offset))
+			return guise_fail(EACCES, "the kernel image cannot be mapped executable: "
+						  "is it on a file system mounted noexec?");
+	}
+	return 0;
+}
+
+int guise_region_map(struct guise_stack *s)
+{
+	const uint64_t at = GUISE_OFF_HEADER + __builtin_offsetof(struct guise_region, magic);
+	uint64_t head[4], base, size;
+	long got;
+	int err;
+
+	/* magic, abi and running, base, size */
+	if (host_sys(SYS_pread64, s->memfd, head, sizeof(head), at) != sizeof(head) ||
+	    head[0] != GUISE_MAGIC)
+		return guise_fail(EINVAL, "not a guise region");
+	if ((uint32_t)head[1] != GUISE_ABI)
+		return guise_fail(EPROTO,
+				  "the stack was made by another version of guise (interface %u, "
+				  "this library has %u)",
+				  (uint32_t)head[1], GUISE_ABI);
+	base = head[2];
+	size = head[3];
+	got = host_sys(SYS_mmap, base, size, PROT_NONE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (got != (long)base) {
+		/* Kernels before 4.17 take the address for a hint. */
+		if (got > 0)
+			host_sys(SYS_munmap, got, size);
+		return guise_fail(EADDRINUSE,
+				  "this process already uses the addresses %#lx to %#lx, where "
+				  "the stack must lie",
+				  (unsigned long)base, (unsigned long)(base + size));
+	}
+	err = -ENOMEM;
+	if (!lay(base, GUISE_OFF_OPS, GUISE_OFF_OPS + PAGE, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ||
+	    !lay(base, GUISE_OFF_HEADER, GUISE_OFF_TEXT, PROT_READ | PROT_WRITE, MAP_SHARED,
+		 s->memfd, GUISE_OFF_HEADER) ||
+	    !lay(base, GUISE_OFF_DATA, size, PROT_READ | PROT_WRITE, MAP_SHARED, s->memfd,
+		 GUISE_OFF_DATA)) {
+		guise_fail(ENOMEM, "the region cannot be mapped");
+		goto fail;
+	}
+	err = lay_image(s, base);
+	if (err)
+		goto fail;
+	s->region = (struct guise_region *)(base + GUISE_OFF_HEADER);
+	s->slots = (struct guise_slot *)(base + GUISE_OFF_SLOTS);
+	s->ops = (struct guise_host_ops *)(base + GUISE_OFF_OPS);
+	s->image = (const struct guise_image *)(base + GUISE_OFF_TEXT);
+	if (s->image->magic != GUISE_MAGIC || s->image->abi != GUISE_ABI) {
+		err = guise_fail(EPROTO, "the kernel image does not belong to this library");
+		goto fail;
+	}
+	s->resume = (void (*)(struct guise_slot *))(base + s->image->resume);
+	guise_host_ops_init(s);
+	return 0;
+fail:
+	host_sys(SYS_munmap, base, size);
+	return err;
+}
+
+void guise_region_unmap(struct guise_stack *s)
+{
+	host_sys(SYS_munmap, s->region->base, s->region->size);
+	s->region = NULL;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The pump: devices and timers while no thread of a program waits inside.
+ *
+ * Three states, in pump_word, so that a busy program hardly ever pays for it:
+ *
+ *	leads	0: nobody waited for a while; it sleeps in ppoll(2) like any leader
+ *	stands	2: programs come and go; it looks at the stack each millisecond
+ *	sleeps	1: a program's thread leads; who leaves that place empty wakes it
+ *
+ * From `sleeps` it is woken once, and then stands by: a program that waits
+ * and works ten thousand times a second wakes it no more than a thousand times.
+ * A frame that arrives while all threads compute waits for that look at most.
+ */
+#include "region/pump.h"
+
+#include "host/signal.h"
+#include "host/sys.h"
+#include "region/vcpu.h"
+#include "region/wait.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#define NEVER (~0ull)
+
+#define GUISE_STANDBY_NS 1000000ull
+
+static uint64_t until(struct guise_stack *s, uint64_t deadline, uint64_t most)
+{
+	uint64_t now;
+
+	if (deadline == NEVER)
+		return most;
+	now = s->ops->clock(s->ops, 0);
+	if (deadline <= now)
+		return 0;
+	return deadline - now < most ? deadline - now : most;
+}
+
+static uint32_t devices(struct guise_stack *s)
+{
+	uint32_t bits = 0;
+	unsigned int i;
+
+	for (i = 0; i < GUISE_MAX_LINKS; i++)
+		if (s->region->links[i].used && s->port[i].fd[0] >= 0)
+			bits |= 1u << i;
+	return bits;
+}
+
+static void *pump(void *arg)
+{
+	struct guise_stack *s = arg;
+	struct guise_region *r = s->region;
+	struct guise_slot *slot = &s->slots[r->pump_slot];
+	uint64_t last = 0, deadline;
+	sigset_t all;
+
+	sigfillset(&all);
+	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, 8);
+	while (guise_lock(s, slot)) {
+		bool rang;
+
+		if (__atomic_load_n(&s->pump_stop, __ATOMIC_ACQUIRE)) {
+			guise_unlock(s);
+			break;
+		}
+		r->pump_turns++;
+		guise_note_time(s);
+		s->resume(slot);
+		if (r->leader && r->leader != slot->id) {
+			r->pump_word = GUISE_PUMP_SLEEPS;
+			guise_unlock(s);
+			guise_futex_wait(&r->pump_word, GUISE_PUMP_SLEEPS, NEVER);
+			continue;
+		}
+		if (r->activity != last) {
+			uint32_t bits = devices(s);
+
+			last = r->activity;
+			deadline = r->next_event;
+			r->pump_word = GUISE_PUMP_STANDS;
+			guise_unlock(s);
+			guise_futex_wait(&r->pump_word, GUISE_PUMP_STANDS, until(s, deadline, GUISE_STANDBY_NS));
+			if (bits) {
+				__atomic_or_fetch(&r->rx_pending, bits, __ATOMIC_RELAXED);
+				__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_RX, __ATOMIC_RELEASE);
+			}
+			continue;
+		}
+		deadline = r->next_event;
+		r->leader = slot->id;
+		r->leader_until = deadline;
+		r->pump_word = GUISE_PUMP_AWAKE;
+		__atomic_store_n(&slot->word, GUISE_WORD_POLL, __ATOMIC_RELEASE);
+		guise_unlock(s);
+		rang = guise_poll_devices(s, deadline, true, NULL);
+		if (!guise_lock(s, slot))
+			break;
+		__atomic_store_n(&slot->word, GUISE_WORD_AWAY, __ATOMIC_RELEASE);
+		guise_quiet_bell(s, slot, rang);
+		if (r->leader == slot->id)
+			r->leader = 0;
+		guise_unlock(s);
+	}
+	return NULL;
+}
+
+int guise_pump_start(struct guise_stack *s)
+{
+	int err = pthread_create(&s->pump, NULL, pump, s);
+
+	if (err)
+		return guise_fail(err, "the pump thread cannot be started: %s", strerror(err));
+	s->pump_running = true;
+	return 0;
+}
+
+void guise_pump_wake(struct guise_stack *s)
+{
+	__atomic_store_n(&s->region->pump_word, GUISE_PUMP_AWAKE, __ATOMIC_RELEASE);
+	guise_futex_wake(&s->region->pump_word, 1);
+	guise_ring_bell(s);
+}
+
+void guise_pump_stop(struct guise_stack *s)
+{
+	if (!s->pump_running)
+		return;
+	__atomic_store_n(&s->pump_stop, true, __ATOMIC_RELEASE);
+	guise_pump_wake(s);
+	pthread_join(s->pump, NULL);
+	s->pump_running = false;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Slots: a host thread gets one, and a kernel task with it, at its first call
+ * into a stack, and gives both back when it ends (a pthread key's destructor).
+ * A thread that uses several stacks has a slot in each; the one used last is
+ * found in two loads.
+ */
+#include "region/slot.h"
+
+#include "host/sys.h"
+#include "region/call.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUISE_STACKS_PER_THREAD 8
+
+struct thread_slots {
+	unsigned int n;
+	struct guise_here at[GUISE_STACKS_PER_THREAD];
+};
+
+__thread struct guise_here guise_here __attribute__((tls_model("initial-exec")));
+static __thread struct thread_slots mine __attribute__((tls_model("initial-exec")));
+static pthread_key_t exit_key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void thread_ends(void *unused)
+{
+	unsigned int i;
+
+	(void)unused;
+	for (i = 0; i < mine.n; i++) {
+		guise_call_exit(mine.at[i].stack, mine.at[i].slot);
+		guise_slot_give(mine.at[i].stack, mine.at[i].slot);
+	}
+	memset(&mine, 0, sizeof(mine));
+	memset(&guise_here, 0, sizeof(guise_here));
+}
+
+/* After fork() the child has none of the parent's places. */
+static void forked(void)
+{
+	memset(&mine, 0, sizeof(mine));
+	memset(&guise_here, 0, sizeof(guise_here));
+}
+
+static void prepare(void)
+{
+	pthread_key_create(&exit_key, thread_ends);
+	pthread_atfork(NULL, NULL, forked);
+}
+
+struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)
+{
+	unsigned int i;
+
+	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
+		struct guise_slot *slot = &s->slots[i];
+		uint32_t free_ = 0;
+
+		if (slot->used ||
+		    !__atomic_compare_exchange_n(&slot->used, &free_, 1, 0, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
+			continue;
+		memset((char *)slot + sizeof(slot->word) + sizeof(slot->used), 0,
+		       sizeof(*slot) - sizeof(slot->word) - sizeof(slot->used));
+		slot->word = GUISE_WORD_AWAY;
+		slot->id = i;
+		slot->proc = proc;
+		slot->tid = (int32_t)host_sys(SYS_gettid);
+		return slot;
+	}
+	guise_fail(EAGAIN, "the stack has no room for another thread (limit %d)",
+		   GUISE_MAX_SLOTS - 1);
+	return NULL;
+}
+
+void guise_slot_give(struct guise_stack *s, struct guise_slot *slot)
+{
+	(void)s;
+	__atomic_store_n(&slot->used, 0, __ATOMIC_RELEASE);
+}
+
+struct guise_slot *guise_slot_attach(struct guise_stack *s)
+{
+	struct guise_slot *slot;
+	unsigned int i;
+	long err;
+
+	pthread_once(&once, prepare);
+	for (i = 0; i < mine.n; i++)
+		if (mine.at[i].stack == s) {
+			guise_here = mine.at[i];
+			return guise_here.slot;
+		}
+	if (mine.n == GUISE_STACKS_PER_THREAD) {
+		guise_fail(EMFILE, "a thread can use at most %d stacks", GUISE_STACKS_PER_THREAD);
+		return NULL;
+	}
+	slot = guise_slot_take(s, s->proc);
+	if (!slot)
+		return NULL;
+	err = guise_call_attach(s, slot);
+	if (err) {
+		guise_slot_give(s, slot);
+		guise_fail((int)-err, "the stack has no room for another task");
+		return NULL;
+	}
+	mine.at[mine.n].stack = s;
+	mine.at[mine.n++].slot = slot;
+	guise_here.stack = s;
+	guise_here.slot = slot;
+	pthread_setspecific(exit_key, &mine);
+	return slot;
+}
+
+struct guise_slot *guise_slot(struct guise_stack *s)
+{
+	return guise_here.stack == s ? guise_here.slot : guise_slot_attach(s);
+}
+
+void guise_slot_forget(struct guise_stack *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < mine.n; i++)
+		if (mine.at[i].stack == s)
+			mine.at[i] = mine.at[--mine.n];
+	if (guise_here.stack == s)
+		memset(&guise_here, 0, sizeof(guise_here));
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A host thread's place in a stack. */
+#ifndef GUISE_REGION_SLOT_H
+#define GUISE_REGION_SLOT_H
+
+#include "region/stack.h"
+
+/* A free slot for process proc, not attached; NULL when all are taken. */
+struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc);
+void guise_slot_give(struct guise_stack *s, struct guise_slot *slot);
+
+/* This thread's slot of the stack it used last. */
+struct guise_here {
+	struct guise_stack *stack;
+	struct guise_slot *slot;
+};
+extern __thread struct guise_here guise_here;
+
+/* The slot, made and attached at the first call. NULL on failure. */
+struct guise_slot *guise_slot_attach(struct guise_stack *s);
+
+/* The stack goes away: forget this thread's slot in it. */
+void guise_slot_forget(struct guise_stack *s);
+
+#endif

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The virtual CPU's lock.
+ *
+ * Promises: taking it free costs one atomic; nobody who waits is passed over
+ * for much longer than GUISE_STARVE_NS; a waiter that dies costs the others
+ * nothing but that time.
+ *
+ * How: a word that holds the owner's slot, and a bit that says somebody sleeps
+ * on it. Newcomers may barge in, which is what keeps throughput up. A waiter
+ * that was passed over for too long counts itself in region->starving; the
+ * next unlock then leaves the word reserved, and only starving waiters may
+ * take it (the idea of Go's sync.Mutex). Before it sleeps a waiter spins, as
+ * long as spinning has been worth it lately.
+ *
+ * Unlocking is also where wake-ups that the kernel asked for while it ran
+ * become real: see wait.c.
+ */
+#include "region/vcpu.h"
+
+#include "host/sys.h"
+#include "region/wait.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <time.h>
+
+#define GUISE_STARVE_NS	 100000ull
+#define GUISE_SPIN_MAX	 400u /* about 10 us of pause instructions */
+#define GUISE_SPIN_PROBE 16u  /* spin once in so many, when it was not worth it */
+
+uint64_t guise_host_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+long guise_futex_wait(uint32_t *word, uint32_t value, uint64_t timeout)
+{
+	struct timespec ts, *tsp = NULL;
+
+	if (timeout != ~0ull) {
+		ts.tv_sec = (time_t)(timeout / 1000000000ull);
+		ts.tv_nsec = (long)(timeout % 1000000000ull);
+		tsp = &ts;
+	}
+	return host_sys(SYS_futex, word, FUTEX_WAIT, value, tsp, 0, 0);
+}
+
+void guise_futex_wake(uint32_t *word, int count)
+{
+	host_sys(SYS_futex, word, FUTEX_WAKE, count, 0, 0, 0);
+}
+
+static bool spin_for_lock(struct guise_region *r, uint32_t id)
+{
+	static __thread unsigned int worth = GUISE_SPIN_MAX / 4, skipped;
+	unsigned int i, budget = worth * 2 > GUISE_SPIN_MAX ? GUISE_SPIN_MAX : worth * 2;
+
+	if (budget < 8) {
+		if (++skipped % GUISE_SPIN_PROBE)
+			return false;
+		budget = GUISE_SPIN_MAX / 4;
+	}
+	for (i = 0; i < budget; i++) {
+		uint32_t v = 0;
+
+		guise_relax();
+		if (__atomic_load_n(&r->lock, __ATOMIC_RELAXED) == 0 &&
+		    __atomic_compare_exchange_n(&r->lock, &v, id, 0, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED)) {
+			worth += ((int)i - (int)worth) / 8 + 1;
+			return true;
+		}
+	}
+	worth /= 2;
+	return false;
+}
+
+static void starving_less(struct guise_region *r)
+{
+	uint32_t n = __atomic_load_n(&r->starving, __ATOMIC_RELAXED);
+
+	/* The holder sets it to 0 when a member dies: do not go below. */
+	while (n && !__atomic_compare_exchange_n(&r->starving, &n, n - 1, 0, __ATOMIC_RELAXED,
+						 __ATOMIC_RELAXED))
+		;
+}
+
+bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
+{
+	struct guise_region *r = s->region;
+	bool starving = false, got = false;
+	uint64_t since;
+
+	if (spin_for_lock(r, slot->id))
+		return true;
+	since = guise_host_now();
+	while (!__atomic_load_n(&r->dead, __ATOMIC_RELAXED)) {
+		uint32_t v = __atomic_load_n(&r->lock, __ATOMIC_RELAXED);
+
+		if (v == 0 || (v == GUISE_LOCK_RESERVED && starving)) {
+			/* Others may sleep: the bit makes our unlock look. */
+			if (__atomic_compare_exchange_n(&r->lock, &v,
+							slot->id | GUISE_LOCK_CONTENDED, 0,
+							__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+				got = true;
+				break;
+			}
+			continue;
+		}
+		if (v != GUISE_LOCK_RESERVED && !(v & GUISE_LOCK_CONTENDED) &&
+		    !__atomic_compare_exchange_n(&r->lock, &v, v | GUISE_LOCK_CONTENDED, 0,
+						 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			continue;
+		if (v != GUISE_LOCK_RESERVED)
+			v |= GUISE_LOCK_CONTENDED;
+		guise_futex_wait(&r->lock, v, starving ? 10 * GUISE_STARVE_NS : GUISE_STARVE_NS);
+		if (!starving && guise_host_now() - since > GUISE_STARVE_NS) {
+			starving = true;
+			__atomic_add_fetch(&r->starving, 1, __ATOMIC_RELAXED);
+		}
+	}
+	if (starving)
+		starving_less(r);
+	return got;
+}
+
+void guise_unlock(struct guise_stack *s)
+{
+	struct guise_region *r = s->region;
+	struct guise_wakes wakes;
+	uint32_t next, old;
+
+	guise_collect_wakes(s, &wakes);
+	next = __atomic_load_n(&r->starving, __ATOMIC_RELAXED) ? GUISE_LOCK_RESERVED : 0;
+	old = __atomic_exchange_n(&r->lock, next, __ATOMIC_RELEASE);
+	if (__builtin_expect(old & GUISE_LOCK_CONTENDED || next, 0))
+		guise_futex_wake(&r->lock, next ? 0x7fffffff : 1);
+	if (__builtin_expect(wakes.any, 0))
+		guise_deliver_wakes(s, &wakes);
+}
+
+void guise_declare_dead(struct guise_stack *s)
+{
+	struct guise_region *r = s->region;
+	unsigned int i;
+
+	__atomic_store_n(&r->dead, 1, __ATOMIC_SEQ_CST);
+	guise_futex_wake(&r->lock, 0x7fffffff);
+	for (i = 1; i < GUISE_MAX_SLOTS; i++)
+		if (s->slots[i].used) {
+			__atomic_store_n(&s->slots[i].word, GUISE_WORD_KICKED, __ATOMIC_SEQ_CST);
+			guise_futex_wake(&s->slots[i].word, 0x7fffffff);
+		}
+	guise_ring_bell(s);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The virtual CPU of a stack: a fair lock that host threads carry. */
+#ifndef GUISE_REGION_VCPU_H
+#define GUISE_REGION_VCPU_H
+
+#include "region/stack.h"
+
+#define GUISE_LOCK_CONTENDED 0x80000000u
+#define GUISE_LOCK_RESERVED  0x40000000u
+
+/* False when the stack is lost; then nothing is held. */
+bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot);
+void guise_unlock(struct guise_stack *s);
+
+static inline bool guise_lock(struct guise_stack *s, struct guise_slot *slot)
+{
+	struct guise_region *r = s->region;
+	uint32_t expected = 0;
+
+	if (__builtin_expect(!__atomic_compare_exchange_n(&r->lock, &expected, slot->id, 0,
+							  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED),
+			     0)) {
+		if (!guise_lock_slow(s, slot))
+			return false;
+	}
+	r->carrier = slot->id;
+	return true;
+}
+
+/* Declares the stack lost, and wakes everybody who waits for it. */
+void guise_declare_dead(struct guise_stack *s);
+
+static inline void guise_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#else
+	__asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+/* CLOCK_MONOTONIC of the host, nanoseconds. */
+uint64_t guise_host_now(void);
+
+/* futex(2) on a word of the region; timeout in ns from now, ~0: none. */
+long guise_futex_wait(uint32_t *word, uint32_t value, uint64_t timeout);
+void guise_futex_wake(uint32_t *word, int count);
+
+#endif

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Whoever waits, works: how a host thread waits whose task sleeps in the
+ * stack.
+ *
+ * One waiter leads: it sleeps in ppoll(2) on the links' descriptors until the
+ * kernel's next timer, and continues the kernel when something happens, for
+ * all. The others follow: they sleep on the futex word of their slot. When the
+ * leader's own task becomes ready it goes back to its program and the next
+ * follower is promoted; with no follower the pump of the holder takes over
+ * (pump.c). Without devices the leader sleeps on its futex, too.
+ *
+ * A wake-up is decided by whoever carries the virtual CPU (the kernel kicks a
+ * slot), and delivered after that carrier has given it up, so that the woken
+ * thread does not run into the lock. A sleeper's word says how to reach it:
+ *
+ *	AWAY -> SPIN -> FUTEX | POLL -> KICKED -> AWAY
+ *
+ * Sleepers in ppoll are reached by the bell, one eventfd for all members. It
+ * is emptied only when no kicked sleeper is left that has not seen it
+ * (bell_pending), so none is lost; others wake in vain, which is rare.
+ *
+ * Before it sleeps a waiter spins on its word for as long as that has paid
+ * lately: a partner on another core answers within microseconds, while on a
+ * busy machine spinning only takes the partner's time away.
+ *
+ * In simulated time the last thread that is left with nothing to do moves the
+ * clock to the next event instead of sleeping.
+ */
+#include "region/wait.h"
+
+#include "host/signal.h"
+#include "host/sys.h"
+#include "region/vcpu.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NEVER	   (~0ull)
+#define SPIN_MAX   1000u
+#define SPIN_PROBE 32u
+#define POLL_FEW   (2 + GUISE_MAX_LINKS + 32)
+
+void guise_ring_bell(struct guise_stack *s)
+{
+	uint64_t one = 1;
+
+	host_sys(SYS_write, s->bell, &one, sizeof(one));
+}
+
+static void add_wake(struct guise_wakes *wakes, uint32_t *word)
+{
+	if (wakes->n < sizeof(wakes->word) / sizeof(wakes->word[0]))
+		wakes->word[wakes->n++] = word;
+	else
+		guise_futex_wake(word, 1);
+}
+
+/* It no longer waits: for simulated time it is busy from this moment on. */
+static void end_waiting(struct guise_region *r, struct guise_slot *slot)
+{
+	if (!slot->waiting)
+		return;
+	slot->waiting = 0;
+	r->online++;
+}
+
+/* Tells a slot's host thread to look again. */
+static void wake_slot(struct guise_stack *s, struct guise_slot *slot, struct guise_wakes *wakes)
+{
+	uint32_t old = __atomic_exchange_n(&slot->word, GUISE_WORD_KICKED, __ATOMIC_ACQ_REL);
+
+	switch (old) {
+	case GUISE_WORD_AWAY:
+		/* Not waiting: it will see for itself. */
+		__atomic_store_n(&slot->word, GUISE_WORD_AWAY, __ATOMIC_RELEASE);
+		return;
+	case GUISE_WORD_FUTEX:
+		add_wake(wakes, &slot->word);
+		break;
+	case GUISE_WORD_POLL:
+		if (!slot->belled) {
+			slot->belled = 1;
+			s->region->bell_pending++;
+		}
+		wakes->bell = true;
+		break;
+	}
+	end_waiting(s->region, slot);
+}
+
+void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
+{
+	struct guise_region *r = s->region;
+
+	wakes->any = true;
+	wakes->bell = false;
+	wakes->n = 0;
+	while (r->kick_head) {
+		struct guise_slot *slot = &s->slots[r->kick_head];
+
+		r->kick_head = slot->kick_next;
+		slot->kick_next = 0;
+		if (slot->kicked) {
+			r->kicks++;
+			wake_slot(s, slot, wakes);
+		}
+	}
+	if (r->leader) {
+		if (r->next_event < r->leader_until) {
+			r->leader_until = r->next_event;
+			wake_slot(s, &s->slots[r->leader], wakes);
+		}
+	} else if (r->wait_head) {
+		wake_slot(s, &s->slots[r->wait_head], wakes);
+	} else if (r->pump_word == GUISE_PUMP_SLEEPS) {
+		r->pump_word = GUISE_PUMP_AWAKE;
+		add_wake(wakes, &r->pump_word);
+	}
+}
+
+void guise_deliver_wakes(struct guise_stack *s, struct guise_wakes *wakes)
+{
+	unsigned int i;
+
+	for (i = 0; i < wakes->n; i++)
+		guise_futex_wake(wakes->word[i], 1);
+	if (wakes->bell)
+		guise_ring_bell(s);
+}
+
+void guise_note_time(struct guise_stack *s)
+{
+	struct guise_region *r = s->region;
+
+	if (r->next_event != NEVER && s->ops->clock(s->ops, 0) >= r->next_event)
+		__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_TIMER, __ATOMIC_RELEASE);
+}
+
+static void follow(struct guise_stack *s, struct guise_slot *slot)
+{
+	struct guise_region *r = s->region;
+
+	slot->wait_prev = 0;
+	slot->wait_next = r->wait_head;
+	if (r->wait_head)
+		s->slots[r->wait_head].wait_prev = slot->id;
+	r->wait_head = slot->id;
+}
+
+static void unfollow(struct guise_stack *s, struct guise_slot *slot)
+{
+	struct guise_region *r = s->region;
+
+	if (slot->wait_prev)
+		s->slots[slot->wait_prev].wait_next = slot->wait_next;
+	else
+		r->wait_head = slot->wait_next;
+	if (slot->wait_next)
+		s->slots[slot->wait_next].wait_prev = slot->wait_prev;
+}
+
+static bool spin_on_word(struct guise_slot *slot)
+{
+	static __thread unsigned int worth = SPIN_MAX / 8, skipped;
+	unsigned int i, budget = worth * 2 > SPIN_MAX ? SPIN_MAX : worth * 2;
+
+	if (budget < 16) {
+		if (++skipped % SPIN_PROBE)
+			return false;
+		budget = SPIN_MAX / 2;
+	}
+	for (i = 0; i < budget; i++) {
+		if (__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) != GUISE_WORD_SPIN) {
+			worth += ((int)i - (int)worth) / 4 + 2;
+			return true;
+		}
+		guise_relax();
+	}
+	worth /= 2;
+	return false;
+}
+
+static uint64_t time_left(struct guise_stack *s, uint64_t deadline)
+{
+	uint64_t now;
+
+	if (deadline == NEVER)
+		return NEVER;
+	now = s->ops->clock(s->ops, 0);
+	return deadline > now ? deadline - now : 0;
+}
+
+bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
+			struct guise_pollset *ps)
+{
+	struct guise_region *r = s->region;
+	struct pollfd few[POLL_FEW], *p = few;
+	uint32_t rx = 0, tx = 0, link[GUISE_MAX_LINKS];
+	unsigned int n = 0, alive = 0, first, i;
+	uint64_t left = time_left(s, deadline);
+	struct timespec ts = { (time_t)(left / 1000000000ull), (long)(left % 1000000000ull) };
+	bool rang = false;
+	long got;
+
+	if (ps && ps->n > POLL_FEW - 2 - GUISE_MAX_LINKS) {
+		p = malloc((2 + GUISE_MAX_LINKS + ps->n) * sizeof(*p));
+		if (!p) {
+			p = few;
+			ps->n = POLL_FEW - 2 - GUISE_MAX_LINKS;
+		}
+	}
+	p[n++] = (struct pollfd){ .fd = s->bell, .events = POLLIN };
+	if (devices && s->alive >= 0) {
+		alive = n;
+		p[n++] = (struct pollfd){ .fd = s->alive, .events = 0 };
+	}
+	first = n;
+	for (i = 0; devices && i < GUISE_MAX_LINKS; i++) {
+		short events = POLLIN;
+
+		if (!r->links[i].used || s->port[i].fd[0] < 0)
+			continue;
+		if (r->tx_stopped & (1u << i))
+			events |= POLLOUT;
+		link[n - first] = i;
+		p[n++] = (struct pollfd){ .fd = s->port[i].fd[0], .events = events };
+	}
+	if (ps) {
+		memcpy(p + n, ps->fds, ps->n * sizeof(*p));
+		ps->ready = 0;
+	}
+	got = host_sys(SYS_ppoll, p, n + (ps ? ps->n : 0), left == NEVER ? NULL : &ts, NULL, 8);
+	if (got > 0) {
+		rang = p[0].revents;
+		if (alive && p[alive].revents) {
+			/* The holder is gone: its pump is, not the stack. */
+			host_sys(SYS_close, s->alive);
+			s->alive = -1;
+		}
+		for (i = first; i < n; i++) {
+			if (p[i].revents & ~POLLOUT)
+				rx |= 1u << link[i - first];
+			if (p[i].revents & POLLOUT)
+				tx |= 1u << link[i - first];
+		}
+		for (i = 0; ps && i < ps->n; i++) {
+			ps->fds[i].revents = p[n + i].revents;
+			ps->ready += p[n + i].revents != 0;
+		}
+		if (rx) {
+			__atomic_or_fetch(&r->rx_pending, rx, __ATOMIC_RELAXED);
+			__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_RX, __ATOMIC_RELEASE);
+		}
+		if (tx) {
+			__atomic_or_fetch(&r->tx_pending, tx, __ATOMIC_RELAXED);
+			__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_TX, __ATOMIC_RELEASE);
+		}
+	}
+	if (p != few)
+		free(p);
+	return rang;
+}
+
+static bool has_devices(struct guise_stack *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < GUISE_MAX_LINKS; i++)
+		if (s->region->links[i].used && s->port[i].fd[0] >= 0)
+			return true;
+	return false;
+}
+
+/* The last thread with nothing to do moves simulated time. */
+static bool jump(struct guise_stack *s)
+{
+	struct guise_region *r = s->region;
+
+	if (r->clock_mode != GUISE_CLOCK_SIM || r->online || r->next_event == NEVER)
+		return false;
+	if (r->sim_now < r->next_event)
+		r->sim_now = r->next_event;
+	r->irq_pending |= GUISE_IRQ_TIMER;
+	return true;
+}
+
+/* True when the bell rang. */
+static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead,
+		     uint64_t deadline, struct guise_pollset *ps)
+{
+	uint32_t word = GUISE_WORD_SPIN;
+	bool poll = ps || (lead && has_devices(s));
+	bool simulated = s->region->clock_mode == GUISE_CLOCK_SIM;
+
+	if (spin_on_word(slot))
+		return false;
+	if (!__atomic_compare_exchange_n(&slot->word, &word,
+					 poll ? GUISE_WORD_POLL : GUISE_WORD_FUTEX, 0,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	if (simulated)
+		deadline = NEVER;
+	if (poll)
+		return guise_poll_devices(s, deadline, lead, ps);
+	guise_futex_wait(&slot->word, GUISE_WORD_FUTEX, lead ? time_left(s, deadline) : NEVER);
+	return false;
+}
+
+void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang)
+{
+	uint64_t count;
+
+	if (slot->belled) {
+		slot->belled = 0;
+		s->region->bell_pending--;
+	}
+	if (rang && !s->region->bell_pending)
+		host_sys(SYS_read, s->bell, &count, sizeof(count));
+}
+
+bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps)
+{
+	struct guise_region *r = s->region;
+	bool lead = !r->leader || r->leader == r->pump_slot;
+	uint64_t deadline = r->next_event;
+	bool rang = false;
+
+	slot->waiting = 1;
+	r->online--;
+	r->waits++;
+	if (jump(s)) {
+		end_waiting(r, slot);
+		return true;
+	}
+	if (lead) {
+		r->leader = slot->id;
+		r->leader_until = deadline;
+		r->activity++;
+	} else {
+		follow(s, slot);
+	}
+	__atomic_store_n(&slot->word, GUISE_WORD_SPIN, __ATOMIC_RELEASE);
+	guise_unlock(s);
+
+	if (!guise_signals_deferred())
+		rang = sleep_on(s, slot, lead, deadline, ps);
+
+	if (!guise_lock(s, slot))
+		return false;
+	__atomic_store_n(&slot->word, GUISE_WORD_AWAY, __ATOMIC_RELEASE);
+	end_waiting(r, slot);
+	if (lead) {
+		if (r->leader == slot->id)
+			r->leader = 0;
+	} else {
+		unfollow(s, slot);
+	}
+	guise_quiet_bell(s, slot, rang);
+	if (r->clock_mode == GUISE_CLOCK_REAL)
+		guise_note_time(s);
+	return !r->dead;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Waiting for the stack: leaders, followers, and their wake-ups. */
+#ifndef GUISE_REGION_WAIT_H
+#define GUISE_REGION_WAIT_H
+
+#include "region/stack.h"
+
+/* region->pump_word: see pump.c */
+#define GUISE_PUMP_AWAKE  0u
+#define GUISE_PUMP_SLEEPS 1u
+#define GUISE_PUMP_STANDS 2u
+
+/* Host descriptors that a call waits for besides the stack. */
+struct guise_pollset {
+	struct pollfd *fds;
+	unsigned int n;
+	int ready; /* how many have revents */
+};
+
+/* Wake-ups to be made once the virtual CPU is free. */
+struct guise_wakes {
+	bool any, bell;
+	unsigned int n;
+	uint32_t *word[16];
+};
+
+/* Holding the virtual CPU: turns kicked slots, a leader whose deadline moved,
+ * and an empty leader's place into wake-ups. */
+void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes);
+void guise_deliver_wakes(struct guise_stack *s, struct guise_wakes *wakes);
+void guise_ring_bell(struct guise_stack *s);
+
+static inline void guise_collect_wakes(struct guise_stack *s, struct guise_wakes *wakes)
+{
+	struct guise_region *r = s->region;
+
+	wakes->any = false;
+	if (__builtin_expect(r->kick_head || (r->leader && r->next_event < r->leader_until) ||
+				     (!r->leader && (r->wait_head || r->pump_word == GUISE_PUMP_SLEEPS)),
+			     0))
+		guise_collect_wakes_slow(s, wakes);
+}
+
+/*
+ * Holding the virtual CPU, with this slot's task asleep in the stack: gives
+ * it up, waits until there may be something to do, takes it again, and leaves
+ * what happened in irq_pending and the slot. False when the stack is lost.
+ */
+bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps);
+
+/* Sleeps for devices, the bell and (until deadline) the clock; sets
+ * irq_pending; true when the bell rang. Not holding the virtual CPU. */
+bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
+			struct guise_pollset *ps);
+/* Holding the virtual CPU, back from the above. */
+void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang);
+
+/* Marks in irq_pending what the clock says. */
+void guise_note_time(struct guise_stack *s);
+
+#endif

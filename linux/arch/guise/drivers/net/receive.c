@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The receive path of a link.
+ *
+ * Each frame is read straight into pages of the region that then belong to
+ * its skb. The header of the frame is copied into the skb's linear part, the
+ * rest stays where it is. Every frame is hostile until proven otherwise: what
+ * is too short, or whose virtio-net header does not fit it, is counted in
+ * rx_malformed and dropped before the stack sees it.
+ */
+#include <linux/etherdevice.h>
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <linux/virtio_net.h>
+
+#include <asm/guise.h>
+
+#include "link.h"
+
+#define GUISE_RX_COPY	256	/* frames up to this are copied whole */
+#define GUISE_RX_HEAD	128	/* else so much of them is linear */
+
+static bool guise_rx_refill(struct guise_link_dev *gl)
+{
+	unsigned int i;
+
+	if (!gl->head)
+		gl->head = alloc_page(GFP_ATOMIC | __GFP_NOWARN);
+	if (!gl->head)
+		return false;
+	for (i = 0; i < GUISE_RX_CHUNKS; i++) {
+		if (!gl->chunk[i])
+			gl->chunk[i] = alloc_pages(GFP_ATOMIC | __GFP_NOWARN | __GFP_COMP,
+						   GUISE_RX_CHUNK_ORDER);
+		if (!gl->chunk[i])
+			return false;
+	}
+	return true;
+}
+
+void guise_link_free_buffers(struct guise_link_dev *gl)
+{
+	unsigned int i;
+
+	if (gl->head)
+		put_page(gl->head);
+	for (i = 0; i < GUISE_RX_CHUNKS; i++)
+		if (gl->chunk[i])
+			put_page(gl->chunk[i]);
+}
+
+/* The frame of len bytes that lies in the buffers, as an skb. */
+static struct sk_buff *guise_rx_skb(struct guise_link_dev *gl, unsigned int len)
+{
+	unsigned int linear = len <= GUISE_RX_COPY ? len : GUISE_RX_HEAD;
+	unsigned int in_head = min_t(unsigned int, len, PAGE_SIZE);
+	unsigned int rest = len - in_head, i, n = 0;
+	struct sk_buff *skb;
+
+	skb = napi_alloc_skb(&gl->napi, linear);
+	if (!skb)
+		return NULL;
+	skb_put_data(skb, page_address(gl->head), linear);
+	if (linear < in_head) {
+		skb_add_rx_frag(skb, n++, gl->head, linear, in_head - linear, PAGE_SIZE);
+		gl->head = NULL;
+	}
+	for (i = 0; rest; i++) {
+		unsigned int part = min_t(unsigned int, rest, GUISE_RX_CHUNK);
+
+		skb_add_rx_frag(skb, n++, gl->chunk[i], 0, part,
+				max_t(unsigned int, PAGE_ALIGN(part), part));
+		gl->chunk[i] = NULL;
+		rest -= part;
+	}
+	return skb;
+}
+
+/* One frame from the backend to the stack; false when there was none. */
+static bool guise_rx_one(struct guise_link_dev *gl)
+{
+	struct virtio_net_hdr_v1 hdr;
+	struct guise_iov iov[2 + GUISE_RX_CHUNKS];
+	struct sk_buff *skb;
+	unsigned int i, len;
+	s64 got;
+
+	if (!guise_rx_refill(gl)) {
+		/* No memory: leave the frames where they are. */
+		return false;
+	}
+	iov[0].base = &hdr;
+	iov[0].len = sizeof(hdr);
+	iov[1].base = page_address(gl->head);
+	iov[1].len = PAGE_SIZE;
+	for (i = 0; i < GUISE_RX_CHUNKS; i++) {
+		iov[2 + i].base = page_address(gl->chunk[i]);
+		iov[2 + i].len = GUISE_RX_CHUNK;
+	}
+	got = guise_host.frame_in(&guise_host, gl->index, iov, 2 + GUISE_RX_CHUNKS);
+	if (got == -EAGAIN)
+		return false;
+	if (got < (s64)(sizeof(hdr) + ETH_HLEN) ||
+	    got > (s64)(sizeof(hdr) + PAGE_SIZE + GUISE_RX_CHUNKS * GUISE_RX_CHUNK))
+		goto malformed;
+	len = got - sizeof(hdr);
+	skb = guise_rx_skb(gl, len);
+	if (!skb) {
+		dev_core_stats_rx_dropped_inc(gl->dev);
+		return true;
+	}
+	skb->protocol = eth_type_trans(skb, gl->dev);
+	skb_reset_network_header(skb);
+	if (virtio_net_hdr_to_skb(skb, (struct virtio_net_hdr *)&hdr, true)) {
+		kfree_skb(skb);
+		goto malformed;
+	}
+	if (hdr.flags & VIRTIO_NET_HDR_F_DATA_VALID)
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+	gl->link->rx_frames++;
+	gl->link->rx_bytes += len;
+	dev_sw_netstats_rx_add(gl->dev, len);
+	napi_gro_receive(&gl->napi, skb);
+	return true;
+
+malformed:
+	gl->link->rx_malformed++;
+	gl->dev->stats.rx_frame_errors++;
+	return true;
+}
+
+int guise_link_poll(struct napi_struct *napi, int budget)
+{
+	struct guise_link_dev *gl = container_of(napi, struct guise_link_dev, napi);
+	int done = 0;
+
+	while (done < budget && guise_rx_one(gl))
+		done++;
+	if (done < budget)
+		napi_complete_done(napi, done);
+	return done;
+}

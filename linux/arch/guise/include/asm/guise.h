@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the files of the port share. */
+#ifndef _ASM_GUISE_GUISE_H
+#define _ASM_GUISE_GUISE_H
+
+#include <guise/host_ops.h>
+#include <linux/compiler.h>
+#include <linux/types.h>
+
+struct task_struct;
+struct pt_regs;
+
+/* Placed by kernel/vmlinux.lds.S at the offsets of the host contract. */
+extern struct guise_host_ops guise_host;
+extern struct guise_region guise_region;
+extern struct guise_slot guise_slots[];
+
+static inline struct guise_slot *guise_carrier(void)
+{
+	return &guise_slots[READ_ONCE(guise_region.carrier)];
+}
+
+/* context_*.S: parks this context at *save and continues the one at load. */
+void guise_switch(u64 *save, u64 load);
+/* A new context's first frame at the top of a stack: enters entry(). */
+unsigned long guise_first_frame(unsigned long top, void (*entry)(void));
+
+/* task.c */
+void guise_park(void);
+void guise_wake_slot(struct guise_slot *slot);
+void guise_kick(struct guise_slot *slot);
+
+/* interrupt.c: takes in what is pending, and lets the carrier's own task run. */
+void guise_take_work(void);
+
+/* shadow.c */
+void guise_attach_request(struct guise_slot *slot);
+void guise_reap_request(void);
+void __noreturn guise_init_loop(void);
+
+/* syscall.c */
+long guise_syscall(u64 nr, const u64 arg[6]);
+
+/* time.c */
+void guise_timer_interrupt(void);
+
+/* drivers/net/link.c */
+void guise_link_interrupt(u32 rx, u32 tx);
+long guise_link_add(unsigned int index);
+long guise_link_del(unsigned int index);
+
+#endif

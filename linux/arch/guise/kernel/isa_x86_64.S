@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * All that is x86-64's own: switching between contexts, the copies that may
+ * fault, and the string functions.
+ */
+#include <linux/linkage.h>
+
+	.text
+
+/*
+ * void guise_switch(u64 *save, u64 load)
+ *
+ * A context is the six registers that a function must preserve, and the
+ * stack they lie on. Vector and floating point registers are the program's:
+ * nothing in here touches them.
+ */
+SYM_FUNC_START(guise_switch)
+	pushq	%rbp
+	pushq	%rbx
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	movq	%rsp, (%rdi)
+	movq	%rsi, %rsp
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbx
+	popq	%rbp
+	ret
+SYM_FUNC_END(guise_switch)
+
+/*
+ * unsigned long guise_first_frame(unsigned long top, void (*entry)(void))
+ * The entry finds its stack as if it had been called: rsp % 16 == 8.
+ */
+SYM_FUNC_START(guise_first_frame)
+	movq	%rdi, %rax
+	andq	$-16, %rax
+	movq	$0, -8(%rax)
+	movq	%rsi, -16(%rax)
+	movq	$0, -24(%rax)
+	movq	$0, -32(%rax)
+	movq	$0, -40(%rax)
+	movq	$0, -48(%rax)
+	movq	$0, -56(%rax)
+	movq	$0, -64(%rax)
+	subq	$64, %rax
+	ret
+SYM_FUNC_END(guise_first_frame)
+
+/*
+ * unsigned long guise_copy(void *to, const void *from, unsigned long n)
+ * unsigned long guise_zero(void *to, unsigned long n)
+ *
+ * Return the number of bytes not done. An access that faults between
+ * guise_copy_start and guise_copy_end continues at guise_copy_fixup, where rcx
+ * still counts what is left.
+ */
+SYM_FUNC_START(guise_copy)
+	movq	%rdx, %rcx
+	xorl	%eax, %eax
+	jmp	.Lcopy
+SYM_FUNC_END(guise_copy)
+
+SYM_FUNC_START(guise_zero)
+	movq	%rsi, %rcx
+	xorl	%eax, %eax
+	jmp	.Lzero
+SYM_FUNC_END(guise_zero)
+
+SYM_CODE_START_LOCAL(guise_copy_body)
+	.globl	guise_copy_start, guise_copy_end, guise_copy_fixup
+guise_copy_start:
+.Lcopy:
+	cmpq	$32, %rdx
+	jbe	1f
+	rep movsb
+	ret
+	/* Short ones: all loads before the stores, so a fault leaves rcx = n. */
+1:	cmpq	$8, %rdx
+	jb	2f
+	cmpq	$16, %rdx
+	jbe	3f
+	movq	8(%rsi), %r8
+	movq	-16(%rsi,%rdx), %r9
+	movq	(%rsi), %r10
+	movq	-8(%rsi,%rdx), %r11
+	movq	%r8, 8(%rdi)
+	movq	%r9, -16(%rdi,%rdx)
+	movq	%r10, (%rdi)
+	movq	%r11, -8(%rdi,%rdx)
+	ret
+3:	movq	(%rsi), %r10
+	movq	-8(%rsi,%rdx), %r11
+	movq	%r10, (%rdi)
+	movq	%r11, -8(%rdi,%rdx)
+	ret
+2:	cmpq	$4, %rdx
+	jb	4f
+	movl	(%rsi), %r10d
+	movl	-4(%rsi,%rdx), %r11d
+	movl	%r10d, (%rdi)
+	movl	%r11d, -4(%rdi,%rdx)
+	ret
+4:	rep movsb
+	ret
+.Lzero:
+	rep stosb
+	ret
+guise_copy_end:
+guise_copy_fixup:
+	movq	%rcx, %rax
+	ret
+SYM_CODE_END(guise_copy_body)
+
+/* rep movsb is slow to start: below 64 bytes, two overlapping moves do. */
+SYM_FUNC_START(memcpy)
+	movq	%rdi, %rax
+	cmpq	$16, %rdx
+	jb	1f
+	cmpq	$64, %rdx
+	ja	2f
+	movq	(%rsi), %r8
+	movq	8(%rsi), %r9
+	movq	-16(%rsi,%rdx), %r10
+	movq	-8(%rsi,%rdx), %r11
+	cmpq	$32, %rdx
+	jbe	3f
+	pushq	%rbx
+	movq	16(%rsi), %rcx
+	movq	24(%rsi), %rbx
+	movq	-32(%rsi,%rdx), %rdi
+	movq	-24(%rsi,%rdx), %rsi
+	movq	%rcx, 16(%rax)
+	movq	%rbx, 24(%rax)
+	movq	%rdi, -32(%rax,%rdx)
+	movq	%rsi, -24(%rax,%rdx)
+	popq	%rbx
+3:	movq	%r8, (%rax)
+	movq	%r9, 8(%rax)
+	movq	%r10, -16(%rax,%rdx)
+	movq	%r11, -8(%rax,%rdx)
+	ret
+2:	movq	%rdx, %rcx
+	rep movsb
+	ret
+1:	cmpq	$8, %rdx
+	jb	4f
+	movq	(%rsi), %r8
+	movq	-8(%rsi,%rdx), %r9
+	movq	%r8, (%rdi)
+	movq	%r9, -8(%rdi,%rdx)
+	ret
+4:	cmpq	$4, %rdx
+	jb	5f
+	movl	(%rsi), %r8d
+	movl	-4(%rsi,%rdx), %r9d
+	movl	%r8d, (%rdi)
+	movl	%r9d, -4(%rdi,%rdx)
+	ret
+5:	testq	%rdx, %rdx
+	jz	6f
+	movzbl	(%rsi), %r8d
+	cmpq	$1, %rdx
+	je	7f
+	movzwl	-2(%rsi,%rdx), %r9d
+	movw	%r9w, -2(%rdi,%rdx)
+7:	movb	%r8b, (%rdi)
+6:	ret
+SYM_FUNC_END(memcpy)
+
+SYM_FUNC_START(memmove)
+	movq	%rdi, %rax
+	cmpq	$64, %rdx
+	jbe	memcpy			/* loads all before it stores any */
+	movq	%rdi, %rcx
+	subq	%rsi, %rcx
+	cmpq	%rdx, %rcx		/* to - from, unsigned: overlap behind? */
+	jae	2b
+	leaq	-8(%rsi,%rdx), %rsi
+	leaq	-8(%rdi,%rdx), %rdi
+	movq	%rdx, %rcx
+	shrq	$3, %rcx
+	std
+	rep movsq
+	cld
+	andq	$7, %rdx
+	jz	1f
+	addq	$7, %rsi
+	addq	$7, %rdi
+	movq	%rdx, %rcx
+	std
+	rep movsb
+	cld
+1:	ret
+SYM_FUNC_END(memmove)
+
+SYM_FUNC_START(memset)
+	movq	%rdi, %r8
+	movzbl	%sil, %eax
+	cmpq	$64, %rdx
+	ja	2f
+	movabsq	$0x0101010101010101, %rcx
+	imulq	%rcx, %rax
+	cmpq	$8, %rdx
+	jb	1f
+	movq	%rdx, %rcx
+3:	subq	$8, %rcx
+	movq	%rax, (%rdi,%rcx)
+	cmpq	$8, %rcx
+	jae	3b
+	movq	%rax, (%rdi)
+	movq	%r8, %rax
+	ret
+1:	testq	%rdx, %rdx
+	jz	4f
+	movb	%al, -1(%rdi,%rdx)
+	decq	%rdx
+	jmp	1b
+2:	movq	%rdx, %rcx
+	rep stosb
+4:	movq	%r8, %rax
+	ret
+SYM_FUNC_END(memset)
+
+	.section .note.GNU-stack,"",@progbits

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Randomness from the host contract. The kernel's generator is ready at boot,
+ * and a simulated stack's is the same in every run with the same seed.
+ */
+#include <linux/init.h>
+#include <linux/random.h>
+
+#include <asm/archrandom.h>
+#include <asm/guise.h>
+
+size_t guise_random_longs(unsigned long *v, size_t max_longs)
+{
+	guise_host.entropy(&guise_host, v, max_longs * sizeof(*v));
+	return max_longs;
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Start of the port: guise_boot() enters start_kernel() on the init stack, and
+ * returns to the host when the kernel idles for the first time, booted.
+ */
+#include <linux/console.h>
+#include <linux/cpu.h>
+#include <linux/delay.h>
+#include <linux/fs.h>
+#include <linux/init.h>
+#include <linux/init_syscalls.h>
+#include <linux/kdev_t.h>
+#include <linux/memblock.h>
+#include <linux/mm.h>
+#include <linux/mount.h>
+#include <linux/oom.h>
+#include <linux/panic_notifier.h>
+#include <linux/rcupdate.h>
+#include <linux/reboot.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task_stack.h>
+#include <linux/seq_file.h>
+#include <linux/start_kernel.h>
+#include <linux/string.h>
+#include <linux/utsname.h>
+#include <generated/utsrelease.h>
+
+#include <asm/guise.h>
+#include <asm/setup.h>
+#include <asm/sections.h>
+
+/* struct guise_image.release; see vmlinux.lds.S */
+static const char guise_release[64] __used __section(".guise.release") = UTS_RELEASE;
+
+struct pt_regs guise_no_regs;
+unsigned long guise_irq_flag;
+
+extern void guise_memory_init(void);
+
+static void __ref __noreturn guise_start(void)
+{
+	start_kernel();
+	BUG();
+}
+
+/* Called by the host side, once, by the creator of the region. */
+__visible void guise_boot(struct guise_slot *slot);
+__visible void guise_boot(struct guise_slot *slot)
+{
+	unsigned long top = (unsigned long)init_stack + THREAD_SIZE;
+
+	guise_current = &init_task;
+	set_task_stack_end_magic(&init_task);
+	init_task.thread.sp = guise_first_frame(top, guise_start);
+	guise_region.carrier = slot->id;
+	guise_switch(&slot->host_sp, init_task.thread.sp);
+}
+
+void __init setup_arch(char **cmdline_p)
+{
+	strscpy(boot_command_line, guise_region.cmdline, COMMAND_LINE_SIZE);
+	*cmdline_p = boot_command_line;
+	setup_initial_init_mm(_text, _etext, _edata, _end);
+	parse_early_param();
+	guise_memory_init();
+}
+
+void __init trap_init(void)
+{
+}
+
+static void guise_stop(const char *why)
+{
+	guise_host.panic(&guise_host, why);
+}
+
+void machine_restart(char *cmd)
+{
+	guise_stop("restart");
+}
+
+void machine_halt(void)
+{
+	guise_stop("halt");
+}
+
+void machine_power_off(void)
+{
+	guise_stop("power off");
+}
+
+static int guise_panic(struct notifier_block *nb, unsigned long event, void *text)
+{
+	guise_stop(text);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block guise_panic_block = { .notifier_call = guise_panic };
+
+static int __init guise_early(void)
+{
+	atomic_notifier_chain_register(&panic_notifier_list, &guise_panic_block);
+	return 0;
+}
+early_initcall(guise_early);
+
+/* A delay burns host time; nothing on the packet path delays. */
+void __delay(unsigned long loops)
+{
+	while (loops--)
+		barrier();
+}
+
+void __ndelay(unsigned long nsecs)
+{
+	u64 end = guise_host.clock(&guise_host, 0) + nsecs;
+
+	/* Simulated time stands still while a context runs. */
+	if (guise_region.clock_mode == GUISE_CLOCK_SIM)
+		return;
+	while (guise_host.clock(&guise_host, 0) < end)
+		cpu_relax();
+}
+
+void __udelay(unsigned long usecs)
+{
+	__ndelay(usecs * 1000);
+}
+
+void __const_udelay(unsigned long xloops)
+{
+	__ndelay((xloops * 1000) >> 32);
+}
+
+void calibrate_delay(void)
+{
+	loops_per_jiffy = 1 << 20;
+}
+
+static int c_show(struct seq_file *m, void *v)
+{
+	seq_puts(m, "processor\t: 0\nmodel name\t: guise virtual CPU\n\n");
+	return 0;
+}
+
+static void *c_start(struct seq_file *m, loff_t *pos)
+{
+	return *pos < 1 ? (void *)1 : NULL;
+}
+
+static void *c_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	++*pos;
+	return NULL;
+}
+
+static void c_stop(struct seq_file *m, void *v)
+{
+}
+
+const struct seq_operations cpuinfo_op = {
+	.start = c_start,
+	.next = c_next,
+	.stop = c_stop,
+	.show = c_show,
+};
+
+/*
+ * The last initcall becomes pid 1 and never returns: there is no file system
+ * to start a program from. What kernel_init() would have done after the
+ * initcalls is done here.
+ */
+static int __init guise_init(void)
+{
+	struct rlimit *files = &current->signal->rlim[RLIMIT_NOFILE];
+
+	init_mkdir("/proc", 0555);
+	init_mkdir("/sys", 0555);
+	init_mkdir("/dev", 0755);
+	init_mkdir("/dev/net", 0755);
+	if (init_mount("proc", "/proc", "proc", 0, NULL))
+		pr_warn("guise: no /proc\n");
+	if (init_mount("sysfs", "/sys", "sysfs", 0, NULL))
+		pr_warn("guise: no /sys\n");
+	init_mknod("/dev/net/tun", S_IFCHR | 0666, new_encode_dev(MKDEV(10, 200)));
+
+	/* One file table of the stack holds what the program could open. */
+	files->rlim_cur = files->rlim_max = 1024 * 1024;
+	kernel_sigaction(SIGCHLD, SIG_IGN);
+
+	/* No task has memory of its own that killing it would free: a full
+	 * region makes allocations fail instead. */
+	oom_killer_disable(0);
+
+	system_state = SYSTEM_RUNNING;
+	rcu_end_inkernel_boot();
+	guise_region.running = 1;
+	guise_init_loop();
+}
+late_initcall_sync(guise_init);

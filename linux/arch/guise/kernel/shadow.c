@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Shadow tasks: the kernel's view of the programs' processes and threads.
+ *
+ * Each host process that joined is one kernel process: a leader task, which
+ * never runs a program's call but makes a thread for each host thread that
+ * comes, and those threads, which share its file table. A host thread leaves
+ * a request in its slot and continues its own task, which does the request and
+ * parks. While its host thread is away the task stays current as long as
+ * nobody else needs the virtual CPU: the next call costs two stack switches.
+ *
+ * Pid 1 makes the leaders, and ends the processes that the holder says are
+ * dead: their tasks become orphans, which any carrier may run, get SIGKILL,
+ * and close what they had open as any process does that is killed.
+ */
+#include <linux/completion.h>
+#include <linux/file.h>
+#include <linux/kernel.h>
+#include <linux/resume_user_mode.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/signal.h>
+#include <linux/slab.h>
+#include <linux/task_work.h>
+#include <linux/wait.h>
+
+#include <asm/guise.h>
+#include <asm/unistd.h>
+
+/* Requests to pid 1 and to the leaders: slots that want a task. */
+static DECLARE_WAIT_QUEUE_HEAD(init_wait);
+static u32 attach_head;		/* chained by slot->wait_next */
+static bool reap_wanted;
+
+struct guise_leader {
+	struct task_struct *task;
+	wait_queue_head_t wait;
+	u32 attach_head;
+};
+
+static struct guise_leader *leaders[GUISE_MAX_PROCS];
+
+void guise_attach_request(struct guise_slot *slot)
+{
+	slot->run = 0;
+	slot->wait_next = attach_head;
+	attach_head = slot->id;
+	wake_up(&init_wait);
+}
+
+void guise_reap_request(void)
+{
+	reap_wanted = true;
+	wake_up(&init_wait);
+}
+
+/* Signals of the kernel to this task become signals of the host's kernel to
+ * its thread; interrupted calls answer as the host's would. */
+static void guise_exit_signals(struct guise_slot *slot)
+{
+	kernel_siginfo_t info;
+	enum pid_type type;
+	sigset_t none;
+	int sig;
+
+	if (test_thread_flag(TIF_NOTIFY_SIGNAL))
+		clear_notify_signal();
+	if (task_work_pending(current))
+		task_work_run();
+	sigemptyset(&none);
+	spin_lock_irq(&current->sighand->siglock);
+	while ((sig = dequeue_signal(&none, &info, &type)) > 0) {
+		if (sig == SIGKILL || slot->orphan) {
+			spin_unlock_irq(&current->sighand->siglock);
+			do_group_exit(sig);
+		}
+		slot->signals |= 1U << (sig - 1);
+	}
+	recalc_sigpending();
+	spin_unlock_irq(&current->sighand->siglock);
+}
+
+static void guise_exit_work(struct guise_slot *slot)
+{
+	unsigned long flags;
+
+	while ((flags = READ_ONCE(current_thread_info()->flags)) & _TIF_EXIT_WORK) {
+		if (flags & _TIF_NEED_RESCHED)
+			schedule();
+		if (flags & (_TIF_SIGPENDING | _TIF_NOTIFY_SIGNAL))
+			guise_exit_signals(slot);
+		if (flags & _TIF_NOTIFY_RESUME)
+			resume_user_mode_work(NULL);
+	}
+}
+
+static void guise_execute(struct guise_slot *slot)
+{
+	long ret;
+
+	if (unlikely(slot->op == GUISE_OP_EXIT)) {
+		/* From here on any carrier may finish it. */
+		slot->task = 0;
+		current->thread.slot = NULL;
+		slot->done = 1;
+		do_exit(0);
+	}
+	slot->restart = 0;
+	ret = guise_syscall(slot->nr, slot->arg);
+	if (unlikely(READ_ONCE(current_thread_info()->flags) & _TIF_EXIT_WORK))
+		guise_exit_work(slot);
+	switch (ret) {
+	case -ERESTARTSYS:
+	case -ERESTARTNOINTR:
+		slot->restart = 1;
+		ret = -EINTR;
+		break;
+	case -ERESTARTNOHAND:
+	case -ERESTART_RESTARTBLOCK:
+		ret = -EINTR;
+		break;
+	}
+	restore_saved_sigmask();
+	slot->ret = ret;
+	slot->done = 1;
+}
+
+static int guise_shadow(void *arg)
+{
+	struct guise_slot *slot = arg;
+
+	current->thread.slot = slot;
+	slot->task = (u64)current;
+	slot->run = 0;
+	slot->done = 1;
+	/* Its host thread may be asleep by now. */
+	if (slot != guise_carrier())
+		guise_kick(slot);
+	for (;;) {
+		if (unlikely(slot->orphan))
+			do_group_exit(SIGKILL);
+		if (slot == guise_carrier()) {
+			if (slot->run) {
+				slot->run = 0;
+				slot->kicked = 0;
+				guise_execute(slot);
+			} else if (need_resched()) {
+				schedule();
+			} else {
+				guise_park();
+			}
+			continue;
+		}
+		/*
+		 * Somebody else continued us: our host thread is in its
+		 * program. Take in what there is to do, and make room.
+		 */
+		guise_take_work();
+		set_current_state(TASK_IDLE);
+		if (!slot->orphan)
+			schedule();
+		__set_current_state(TASK_RUNNING);
+	}
+}
+
+static int guise_leader(void *arg)
+{
+	struct guise_leader *leader = arg;
+
+	current->signal->rlim[RLIMIT_NOFILE] = init_task.signal->rlim[RLIMIT_NOFILE];
+	while (!fatal_signal_pending(current)) {
+		wait_event_interruptible(leader->wait, leader->attach_head);
+		while (leader->attach_head) {
+			struct guise_slot *slot = &guise_slots[leader->attach_head];
+			struct kernel_clone_args args = {
+				.flags = CLONE_VM | CLONE_FS | CLONE_FILES |
+					 CLONE_SIGHAND | CLONE_THREAD,
+				.fn = guise_shadow,
+				.fn_arg = slot,
+			};
+			pid_t pid;
+
+			leader->attach_head = slot->wait_next;
+			pid = kernel_clone(&args);
+			if (pid < 0) {
+				slot->ret = pid;
+				slot->done = 1;
+				guise_kick(slot);
+			}
+		}
+	}
+	do_group_exit(SIGKILL);
+	return 0;
+}
+
+static void guise_make_leader(struct guise_slot *slot)
+{
+	struct guise_proc *proc = &guise_region.procs[slot->proc];
+	struct guise_leader *leader = leaders[slot->proc];
+	pid_t pid = -ENOMEM;
+
+	if (!leader) {
+		leader = kzalloc(sizeof(*leader), GFP_KERNEL);
+		if (!leader)
+			goto fail;
+		init_waitqueue_head(&leader->wait);
+		pid = user_mode_thread(guise_leader, leader, SIGCHLD);
+		if (pid < 0) {
+			kfree(leader);
+			goto fail;
+		}
+		rcu_read_lock();
+		leader->task = find_task_by_pid_ns(pid, &init_pid_ns);
+		get_task_struct(leader->task);
+		rcu_read_unlock();
+		proc->leader = (u64)leader->task;
+		leaders[slot->proc] = leader;
+	}
+	slot->wait_next = leader->attach_head;
+	leader->attach_head = slot->id;
+	wake_up(&leader->wait);
+	return;
+fail:
+	slot->ret = pid;
+	slot->done = 1;
+	guise_kick(slot);
+}
+
+/* The holder marked a process dead: its tasks end, and its places are free. */
+static void guise_bury(unsigned int index)
+{
+	struct guise_proc *proc = &guise_region.procs[index];
+	struct guise_leader *leader = leaders[index];
+	struct task_struct *task;
+	unsigned int i;
+
+	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
+		struct guise_slot *slot = &guise_slots[i];
+
+		if (!slot->used || slot->proc != index)
+			continue;
+		slot->orphan = 1;
+		task = (struct task_struct *)slot->task;
+		if (task) {
+			send_sig(SIGKILL, task, 1);
+			wake_up_process(task);
+		}
+	}
+	if (leader) {
+		leaders[index] = NULL;
+		send_sig(SIGKILL, leader->task, 1);
+		wake_up_process(leader->task);
+		/* All threads gone: only then may the slots be used again. */
+		while (!thread_group_empty(leader->task) ||
+		       READ_ONCE(leader->task->exit_state) == 0)
+			schedule_timeout_uninterruptible(1);
+		put_task_struct(leader->task);
+		kfree(leader);
+	}
+	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
+		struct guise_slot *slot = &guise_slots[i];
+
+		if (slot->used && slot->proc == index) {
+			u32 id = slot->id;
+
+			memset(slot, 0, sizeof(*slot));
+			slot->id = id;
+		}
+	}
+	memset(proc, 0, sizeof(*proc));
+}
+
+void __noreturn guise_init_loop(void)
+{
+	for (;;) {
+		wait_event_interruptible(init_wait, attach_head || reap_wanted);
+		flush_signals(current);
+		while (attach_head) {
+			struct guise_slot *slot = &guise_slots[attach_head];
+
+			attach_head = slot->wait_next;
+			guise_make_leader(slot);
+		}
+		if (reap_wanted) {
+			unsigned int i;
+
+			reap_wanted = false;
+			for (i = 1; i < GUISE_MAX_PROCS; i++)
+				if (guise_region.procs[i].used && guise_region.procs[i].dead)
+					guise_bury(i);
+		}
+	}
+}

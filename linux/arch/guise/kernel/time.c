@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Time, from the host contract: a clock in nanoseconds, and a word in the
+ * region that says when the kernel next wants to be continued. Whoever waits
+ * for the stack (a leader or the pump) reads that word; nothing is armed.
+ */
+#include <linux/clockchips.h>
+#include <linux/clocksource.h>
+#include <linux/init.h>
+#include <linux/sched/clock.h>
+#include <linux/timekeeping.h>
+
+#include <asm/guise.h>
+
+#define NEVER (~0ULL)
+
+/* The host's clock when the kernel's own stood at 0. */
+static u64 clock_offset;
+
+static u64 guise_clock(struct clocksource *cs)
+{
+	return guise_host.clock(&guise_host, 0);
+}
+
+static struct clocksource guise_clocksource = {
+	.name = "guise",
+	.rating = 499,
+	.read = guise_clock,
+	.mask = CLOCKSOURCE_MASK(64),
+	.flags = CLOCK_SOURCE_IS_CONTINUOUS,
+};
+
+unsigned long long notrace sched_clock(void)
+{
+	return guise_host.clock(&guise_host, 0);
+}
+
+void read_persistent_clock64(struct timespec64 *ts)
+{
+	*ts = ns_to_timespec64(guise_host.clock(&guise_host, 1));
+}
+
+static int guise_set_next(ktime_t expires, struct clock_event_device *dev)
+{
+	WRITE_ONCE(guise_region.next_event, clock_offset + ktime_to_ns(expires));
+	return 0;
+}
+
+static int guise_set_never(struct clock_event_device *dev)
+{
+	WRITE_ONCE(guise_region.next_event, NEVER);
+	return 0;
+}
+
+static struct clock_event_device guise_clockevent = {
+	.name = "guise",
+	.rating = 499,
+	.features = CLOCK_EVT_FEAT_ONESHOT | CLOCK_EVT_FEAT_KTIME,
+	.set_next_ktime = guise_set_next,
+	.set_state_shutdown = guise_set_never,
+	.set_state_oneshot_stopped = guise_set_never,
+};
+
+/* The host side saw next_event pass. A stale notice does no harm. */
+void guise_timer_interrupt(void)
+{
+	if (guise_host.clock(&guise_host, 0) < READ_ONCE(guise_region.next_event))
+		return;
+	WRITE_ONCE(guise_region.next_event, NEVER);
+	guise_clockevent.event_handler(&guise_clockevent);
+}
+
+void __init time_init(void)
+{
+	u64 before;
+
+	guise_region.next_event = NEVER;
+	/* 1 GHz: the factor is a power of two, so conversions are exact. */
+	clocksource_register_hz(&guise_clocksource, NSEC_PER_SEC);
+	timekeeping_notify(&guise_clocksource);
+	before = guise_host.clock(&guise_host, 0);
+	clock_offset = before - ktime_to_ns(ktime_get());
+	guise_clockevent.cpumask = cpumask_of(0);
+	clockevents_config_and_register(&guise_clockevent, NSEC_PER_SEC, 1, LONG_MAX);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The image: linked at 0 as a static position-independent executable, at the
+ * offsets of the host contract. Text and pure constants are never written, not
+ * even by relocation; whatever holds a pointer lies with the data, where the
+ * creator of a region adds the base (R_*_RELATIVE), once.
+ */
+#include <guise/host_ops.h>
+#include <asm/page.h>
+#include <asm/thread_info.h>
+#include <generated/utsrelease.h>
+#include <linux/version.h>
+
+#define LOAD_OFFSET 0
+#define EMITS_PT_NOTE
+#include <asm-generic/vmlinux.lds.h>
+
+/* What position-independent code adds to .data. */
+#undef DATA_MAIN
+#define DATA_MAIN .data .data.rel .data.rel.local .data.rel.local.*
+
+#undef NOTES_HEADERS
+#undef NOTES_HEADERS_RESTORE
+#define NOTES_HEADERS :data :note
+#define NOTES_HEADERS_RESTORE __restore_ph : { *(.__restore_ph) } :data
+
+ENTRY(guise_boot)
+jiffies = jiffies_64;
+
+PHDRS
+{
+	text PT_LOAD FLAGS(5);
+	rodata PT_LOAD FLAGS(4);
+	data PT_LOAD FLAGS(6);
+	dynamic PT_DYNAMIC FLAGS(4);
+	note PT_NOTE FLAGS(4);
+}
+
+SECTIONS
+{
+	/* Not in the file: the host side provides them. */
+	.guise_ops GUISE_OFF_OPS (NOLOAD) : { guise_host = .; . += 4096; } :NONE
+	.guise_header GUISE_OFF_HEADER (NOLOAD) : {
+		guise_region = .;
+		. += GUISE_OFF_SLOTS - GUISE_OFF_HEADER;
+	} :NONE
+	.guise_slots GUISE_OFF_SLOTS (NOLOAD) : {
+		guise_slots = .;
+		. += GUISE_OFF_TEXT - GUISE_OFF_SLOTS;
+	} :NONE
+
+	. = GUISE_OFF_TEXT;
+	_text = .;
+	/* struct guise_image */
+	.guise_image : {
+		QUAD(GUISE_MAGIC)
+		LONG(GUISE_ABI)
+		LONG(LINUX_VERSION_CODE)
+		QUAD(guise_boot)
+		QUAD(guise_resume)
+		QUAD(guise_copy_start)
+		QUAD(guise_copy_end)
+		QUAD(guise_copy_fixup)
+		QUAD(_end)
+		KEEP(*(.guise.release))
+	} :text
+	.text : ALIGN(64) {
+		_stext = .;
+		TEXT_TEXT
+		SCHED_TEXT
+		LOCK_TEXT
+		KPROBES_TEXT
+		ENTRY_TEXT
+		IRQENTRY_TEXT
+		SOFTIRQENTRY_TEXT
+		_etext = .;
+	} :text
+	__init_begin = .;
+	INIT_TEXT_SECTION(16)
+	.exit.text : { EXIT_TEXT }
+
+	. = ALIGN(PAGE_SIZE);
+	.constants : {
+		*(.rodata) *(.rodata.*)
+	} :rodata
+	__ksymtab_strings : { *(__ksymtab_strings) } :rodata
+	.hash : { *(.hash) } :rodata
+	.gnu.hash : { *(.gnu.hash) } :rodata
+	.dynsym : { *(.dynsym) } :rodata
+	.dynstr : { *(.dynstr) } :rodata
+	.rela.dyn : { *(.rela.*) *(.rela_*) } :rodata
+
+	. = GUISE_OFF_DATA;
+	_sdata = .;
+	RW_DATA(64, PAGE_SIZE, THREAD_SIZE) :data
+	/* The kernel's read-only sections hold pointers: with the data. */
+	RO_DATA(64)
+	.dynamic : { *(.dynamic) } :data :dynamic
+	.got : { *(.got) *(.got.plt) *(.igot*) *(.plt) *(.plt.*) *(.iplt) } :data
+	ASSERT(SIZEOF(.got) <= 24, "code refers to data through a GOT")
+	EXCEPTION_TABLE(8)
+	INIT_DATA_SECTION(64)
+	.exit.data : { EXIT_DATA }
+	PERCPU_SECTION(64)
+	_edata = .;
+	__init_end = .;
+	BSS_SECTION(64, PAGE_SIZE, 64)
+	. = ALIGN(PAGE_SIZE);
+	_end = .;
+	ASSERT(_end <= GUISE_OFF_ARENA, "the image's data does not fit before the arena")
+
+	STABS_DEBUG
+	DWARF_DEBUG
+	ELF_DETAILS
+
+	/DISCARD/ : {
+		*(.interp) *(.sframe) *(.eh_frame) *(.eh_frame_hdr) *(.note.gnu.property)
+		EXIT_CALL
+		COMMON_DISCARDS
+	}
+}
