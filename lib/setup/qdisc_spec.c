@@ -94,7 +94,7 @@ static int parse_value(char type, const char *text, const char *what, uint64_t *
 	case 'r':
 		return guise_unit_rate(text, what, v);
 	case 'b':
-		return guise_unit_size(text, what, v);
+		return guise_unit_size(text, what, UINT32_MAX, v);
 	case 's':
 		return guise_unit_seed(text, what, v);
 	default:

@@ -115,14 +115,17 @@ int guise_unit_rate(const char *word, const char *what, uint64_t *bytes)
 	return 0;
 }
 
-int guise_unit_size(const char *word, const char *what, uint64_t *bytes)
+int guise_unit_size(const char *word, const char *what, uint64_t max, uint64_t *bytes)
 {
 	double v;
 
-	if (scale(word, size_units, &v) || v > UINT32_MAX)
+	if (scale(word, size_units, &v))
 		return guise_fail(EINVAL, "%s: \"%s\" is no size; expected such as 32kb (units: b, kb, "
-				  "mb, gb, kbit, mbit, gbit), below 4gb", what, word);
+				  "mb, gb, kbit, mbit, gbit)", what, word);
 	*bytes = (uint64_t)(v + 0.5);
+	if (*bytes > max)
+		return guise_fail(EINVAL, "%s: %s is more than the largest possible, %llu bytes", what,
+				  word, (unsigned long long)max);
 	return 0;
 }
 

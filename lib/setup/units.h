@@ -16,8 +16,8 @@ int guise_unit_percent(const char *word, const char *what, uint64_t *scaled);
 /* "100mbit", "10kbps": bytes per second; bit and its multiples are decimal,
  * kibit and so on binary, bps means bytes */
 int guise_unit_rate(const char *word, const char *what, uint64_t *bytes);
-/* "32kb", "1mb", "1500", "256kbit": bytes; multiples are of 1024 */
-int guise_unit_size(const char *word, const char *what, uint64_t *bytes);
+/* "32kb", "1mb", "1500", "256kbit": bytes, at most max; multiples are of 1024 */
+int guise_unit_size(const char *word, const char *what, uint64_t max, uint64_t *bytes);
 /* a number that fits 32 bits */
 int guise_unit_count(const char *word, const char *what, uint64_t *count);
 /* a number that fits 64 bits; 0x.. too */

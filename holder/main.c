@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * guise-holder: the process that a stack belongs to. Started by the command
+ * line with three descriptors, it lives through these stages:
+ *
+ * 1 begin	arguments; a session of its own, so that Ctrl-C in the program's
+ *		terminal does not reach it; the signals that end it become a
+ *		descriptor, in every thread that follows
+ * 2 plan	the plan is read to its end and parsed: from here on it is known
+ *		what has to be undone, and that happens whatever follows
+ * 3 build	the stack is booted and configured, line by line; then the status
+ *		says "ready"
+ * 4 serve	members come and go (members.c), the pump runs in its own thread
+ * 5 end	the counters are read, the members are told, the stack ends
+ * 6 undo	the plan's program undoes what was changed on the host; then the
+ *		status says "summary ..." and closes
+ *
+ * An error in 1 to 3 is said on the status as "error LINE: sentence" (line 0:
+ * not the plan's fault), and the holder goes on to 6 with exit status 1.
+ * docs/plan.md describes the plan and the descriptors.
+ */
+#include "members.h"
+#include "plan.h"
+#include "summary.h"
+
+#include "host/sys.h"
+#include "region/pump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct args {
+	int plan, ticket, status;
+};
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: guise-holder --plan FD --ticket FD --status FD\n"
+			"Started by guise run; see docs/plan.md.\n");
+	return 2;
+}
+
+static bool parse_args(int argc, char **argv, struct args *a)
+{
+	struct {
+		const char *name;
+		int *fd;
+	} known[] = {
+		{ "--plan", &a->plan }, { "--ticket", &a->ticket }, { "--status", &a->status },
+	};
+
+	a->plan = a->ticket = a->status = -1;
+	for (int i = 1; i + 1 < argc; i += 2)
+		for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
+			if (!strcmp(argv[i], known[k].name)) {
+				char *end;
+
+				*known[k].fd = (int)strtol(argv[i + 1], &end, 10);
+				if (end == argv[i + 1] || *end)
+					return false;
+			}
+	return argc == 7 && a->plan >= 0 && a->ticket >= 0 && a->status >= 0;
+}
+
+static void say(int status, const char *text)
+{
+	size_t len = strlen(text);
+
+	/* Whoever started us may be gone: then nobody wants to know. */
+	while (len) {
+		long n = host_sys(SYS_write, status, text, len);
+
+		if (n == -EINTR)
+			continue;
+		if (n < 0)
+			return;
+		text += n;
+		len -= (size_t)n;
+	}
+}
+
+static void say_error(int status, int line)
+{
+	char text[600];
+
+	snprintf(text, sizeof(text), "error %d: %s\n", line, guise_error());
+	say(status, text);
+}
+
+/* The whole plan, terminated; NULL with the error set. */
+static char *read_plan(int fd)
+{
+	char *text = malloc(PLAN_MAX_BYTES + 1);
+	size_t have = 0;
+	long n = 0;
+
+	if (!text) {
+		guise_fail(ENOMEM, "out of memory for the plan");
+		return NULL;
+	}
+	while (have <= PLAN_MAX_BYTES) {
+		n = host_sys(SYS_read, fd, text + have, PLAN_MAX_BYTES + 1 - have);
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		have += (size_t)n;
+	}
+	host_sys(SYS_close, fd);
+	if (n < 0)
+		guise_fail((int)-n, "cannot read the plan: %s", strerror((int)-n));
+	else if (have > PLAN_MAX_BYTES)
+		guise_fail(EFBIG, "the plan is longer than %u bytes", PLAN_MAX_BYTES);
+	else if (memchr(text, '\0', have))
+		guise_fail(EINVAL, "the plan holds a zero byte");
+	else {
+		text[have] = '\0';
+		return text;
+	}
+	free(text);
+	return NULL;
+}
+
+/* Stage 1: the descriptor on which the signals that end us arrive. */
+static int begin(void)
+{
+	sigset_t set;
+
+	/* Fails for the leader of a process group, such as under a shell; then
+	 * Ctrl-C does reach us, and is meant for us. */
+	setsid();
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Stages 3 to 5; true when all went well. */
+static bool live(struct plan *p, const struct args *a, int signals, char *json, size_t size)
+{
+	static struct guise_server server;
+	int line = plan_apply(p), err = 0;
+
+	if (line) {
+		say_error(a->status, line);
+	} else {
+		err = guise_server_init(&server, p->s, a->ticket);
+		if (err) {
+			say_error(a->status, 0);
+		} else {
+			say(a->status, "ready\n");
+			err = members_serve(&server, signals, p->keep);
+			if (err)
+				fprintf(stderr, "guise-holder: %s\n", guise_error());
+			summary_write(&server, json, size);
+			guise_server_end(&server);
+		}
+	}
+	if (p->s)
+		guise_leave(p->s);
+	return !line && !err;
+}
+
+/* Stage 6. The program gets none of our signals, and no descriptor of ours. */
+static bool undo(const struct plan *p)
+{
+	int how;
+	pid_t pid;
+
+	if (!p->undo_program)
+		return true;
+	pid = fork();
+	if (!pid) {
+		sigset_t none;
+
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		signal(SIGPIPE, SIG_DFL);
+		unsetenv("LD_PRELOAD");
+		unsetenv("GUISE_STACK");
+		execl(p->undo_program, p->undo_program, "undo", p->undo_journal, (char *)NULL);
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, &how, 0) < 0)
+		if (errno != EINTR)
+			pid = -1;
+	if (pid > 0 && WIFEXITED(how) && !WEXITSTATUS(how))
+		return true;
+	fprintf(stderr, "guise-holder: \"%s undo %s\" failed; run it again to clean up the host\n",
+		p->undo_program, p->undo_journal);
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	char json[512] = "", line[540], *text;
+	struct plan p = { 0 };
+	bool good = false;
+	struct args a;
+	int signals, bad;
+
+	if (!parse_args(argc, argv, &a))
+		return usage();
+	signals = begin();
+	if (signals < 0) {
+		guise_fail(errno, "no signalfd: %s", strerror(errno));
+		say_error(a.status, 0);
+		return 1;
+	}
+	/* The undo program must not keep them open. */
+	fcntl(a.ticket, F_SETFD, FD_CLOEXEC);
+	fcntl(a.status, F_SETFD, FD_CLOEXEC);
+
+	text = read_plan(a.plan);
+	if (!text) {
+		say_error(a.status, 0);
+		return 1;
+	}
+	bad = plan_parse(&p, text);
+	if (bad)
+		say_error(a.status, bad);
+	else
+		good = live(&p, &a, signals, json, sizeof(json));
+	if (!undo(&p))
+		good = false;
+	if (json[0]) {
+		snprintf(line, sizeof(line), "summary %s\n", json);
+		say(a.status, line);
+	}
+	plan_free(&p);
+	free(text);
+	return good ? 0 : 1;
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The watch of members: one thread, one epoll.
+ *
+ * A member is watched twice. Its channel hangs up when its program ends, by
+ * exit or by exec (it is close-on-exec); a child that has forked and not yet
+ * joined by itself may hold a copy, though, so the process's end is also seen
+ * through a pidfd, where the host has them (Linux 5.3). Whichever comes first
+ * counts.
+ *
+ * The holder's own end: between fork and join, and across exec, a process is no
+ * member but has the ticket. So the last member's leaving ends nothing as
+ * long as somebody, somewhere, still has a copy of the ticket.
+ */
+#include "members.h"
+
+#include "host/sys.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+/* What an event is about: the kind above, a process index below. */
+enum kind { SIGNALS = 1, TICKET, CHANNEL, PROCESS };
+
+#define EVENT(kind, proc) ((uint64_t)(kind) << 32 | (proc))
+
+struct watch {
+	int epoll;
+	struct guise_server *v;
+	int pidfd[GUISE_MAX_PROCS];
+};
+
+static int watch_fd(struct watch *w, int fd, enum kind kind, unsigned int proc)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = EVENT(kind, proc) };
+	long ret = host_sys(SYS_epoll_ctl, w->epoll, EPOLL_CTL_ADD, fd, &ev);
+
+	return ret < 0 ? guise_fail((int)-ret, "cannot watch descriptor %d: %s", fd,
+				    strerror((int)-ret)) : 0;
+}
+
+/* Closing a descriptor also takes it out of the epoll: nobody has a copy. */
+static void member_gone(struct watch *w, unsigned int proc)
+{
+	guise_server_gone(w->v, proc);
+	if (w->pidfd[proc] >= 0)
+		host_sys(SYS_close, w->pidfd[proc]);
+	w->pidfd[proc] = -1;
+}
+
+static void member_came(struct watch *w, unsigned int proc)
+{
+	int pid = w->v->s->region->procs[proc].pid;
+
+	w->pidfd[proc] = (int)host_sys(SYS_pidfd_open, pid, 0);
+	if (w->pidfd[proc] >= 0)
+		watch_fd(w, w->pidfd[proc], PROCESS, proc);
+	/* One that cannot be watched would keep the stack for ever. */
+	if (watch_fd(w, w->v->control[proc], CHANNEL, proc))
+		member_gone(w, proc);
+}
+
+static void serve_ticket(struct watch *w)
+{
+	int proc;
+
+	while ((proc = guise_server_request(w->v)) != -EAGAIN && proc != -EPIPE)
+		if (proc >= 0)
+			member_came(w, (unsigned int)proc);
+}
+
+/* False: end. */
+static bool handle(struct watch *w, uint64_t what)
+{
+	unsigned int proc = (uint32_t)what;
+
+	switch ((enum kind)(what >> 32)) {
+	case SIGNALS:
+		return false;
+	case TICKET:
+		serve_ticket(w);
+		break;
+	case CHANNEL:
+		/* Of one batch of events, an earlier one may have ended it. */
+		if (w->v->control[proc] >= 0 && !guise_server_hear(w->v, proc))
+			member_gone(w, proc);
+		break;
+	case PROCESS:
+		member_gone(w, proc);
+		break;
+	}
+	return true;
+}
+
+int members_serve(struct guise_server *v, int signals, bool keep)
+{
+	struct epoll_event ev[64];
+	struct watch w = { .v = v };
+	bool going = true;
+	int err;
+	long n;
+
+	for (int i = 0; i < GUISE_MAX_PROCS; i++)
+		w.pidfd[i] = -1;
+	w.epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
+	if (w.epoll < 0)
+		return guise_fail(-w.epoll, "no epoll: %s", strerror(-w.epoll));
+	err = watch_fd(&w, signals, SIGNALS, 0);
+	if (!err)
+		err = watch_fd(&w, v->ticket, TICKET, 0);
+	while (!err && going && (keep || v->members || v->ticket >= 0)) {
+		n = host_sys(SYS_epoll_pwait, w.epoll, ev, sizeof(ev) / sizeof(ev[0]), -1, NULL, 0);
+		if (n < 0 && n != -EINTR)
+			err = guise_fail((int)-n, "epoll: %s", strerror((int)-n));
+		for (long i = 0; i < n && going; i++)
+			going = handle(&w, ev[i].data.u64);
+	}
+	for (int i = 0; i < GUISE_MAX_PROCS; i++)
+		if (w.pidfd[i] >= 0)
+			host_sys(SYS_close, w.pidfd[i]);
+	host_sys(SYS_close, w.epoll);
+	return err;
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The plan: parsed whole, then applied line by line. A word that nobody knows
+ * is therefore found before anything has been done. Settings must stand before
+ * the first line that needs the stack, which is when it is booted; keep and
+ * undo may stand anywhere, for they are about the end.
+ */
+#include "plan.h"
+
+#include "guise/host_ops.h"
+#include "host/sys.h"
+#include "region/stack.h"
+#include "setup/setup.h"
+#include "setup/units.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMORY_MIN (32ULL << 20)
+
+#define MANY	   INT_MAX
+
+enum when {
+	SETTING,	/* before the boot */
+	STACK,		/* on the booted stack; boots it */
+	ANYWHERE,	/* known as soon as it is parsed */
+};
+
+struct directive {
+	const char *name;
+	enum when when;
+	int min, max;	/* words after the name */
+	const char *usage;
+	/* ANYWHERE: called while parsing. 0 or -errno with a sentence. */
+	int (*apply)(struct plan *p, char **word, int words);
+};
+
+/* The words from word[0] on, with one blank between; to be freed. */
+static char *join_words(char **word, int words)
+{
+	size_t size = 1;
+	char *text, *end;
+
+	for (int i = 0; i < words; i++)
+		size += strlen(word[i]) + 1;
+	text = malloc(size);
+	if (!text) {
+		guise_fail(ENOMEM, "out of memory");
+		return NULL;
+	}
+	end = text;
+	*end = '\0';
+	for (int i = 0; i < words; i++)
+		end += sprintf(end, "%s%s", i ? " " : "", word[i]);
+	return text;
+}
+
+static int parse_table(const char *word, unsigned int *table)
+{
+	uint64_t n;
+	int err = guise_unit_count(word, "table", &n);
+
+	*table = (unsigned int)n;
+	return err;
+}
+
+static int apply_name(struct plan *p, char **word, int words)
+{
+	(void)words;
+	p->options.name = word[1];
+	return 0;
+}
+
+static int apply_memory(struct plan *p, char **word, int words)
+{
+	uint64_t bytes;
+	int err = guise_unit_size(word[1], "memory", UINT64_MAX, &bytes);
+
+	(void)words;
+	if (err)
+		return err;
+	if (bytes < MEMORY_MIN)
+		return guise_fail(EINVAL, "memory %s: a stack needs at least 32M", word[1]);
+	p->options.memory = bytes;
+	return 0;
+}
+
+static int apply_clock(struct plan *p, char **word, int words)
+{
+	if (!strcmp(word[1], "real") && words == 2) {
+		p->options.simulated = 0;
+		return 0;
+	}
+	if (!strcmp(word[1], "sim") && words == 3) {
+		p->options.simulated = 1;
+		return guise_unit_seed(word[2], "clock sim", &p->options.seed);
+	}
+	return guise_fail(EINVAL, "clock: expected \"clock real\" or \"clock sim SEED\"");
+}
+
+static int apply_cmdline(struct plan *p, char **word, int words)
+{
+	free(p->cmdline);
+	p->cmdline = join_words(word + 1, words - 1);
+	p->options.cmdline = p->cmdline;
+	return p->cmdline ? 0 : -ENOMEM;
+}
+
+static int apply_boot(struct plan *p, char **word, int words)
+{
+	/* The line's being there has booted the stack. */
+	(void)p, (void)word, (void)words;
+	return 0;
+}
+
+static int apply_keep(struct plan *p, char **word, int words)
+{
+	(void)word, (void)words;
+	p->keep = true;
+	return 0;
+}
+
+static int apply_undo(struct plan *p, char **word, int words)
+{
+	(void)words;
+	p->undo_program = word[1];
+	p->undo_journal = word[2];
+	return 0;
+}
+
+/* link IFNAME KIND [WHAT] [OPTION...] is guise_link_add()'s "kind:what,option" */
+static int apply_link(struct plan *p, char **word, int words)
+{
+	char spec[256];
+	size_t len;
+	int fd, i, ret;
+
+	len = (size_t)snprintf(spec, sizeof(spec), "%s", word[2]);
+	for (i = 3; i < words && len < sizeof(spec); i++)
+		len += (size_t)snprintf(spec + len, sizeof(spec) - len, "%c%s", i == 3 ? ':' : ',',
+					word[i]);
+	if (len >= sizeof(spec))
+		return guise_fail(EINVAL, "link %s: longer than %zu characters", word[1],
+				  sizeof(spec) - 1);
+	ret = guise_link_add(p->s, word[1], spec);
+	if (ret < 0)
+		return ret;
+	/* The link has a copy; ours would keep the device after the link. */
+	if (words > 3 && sscanf(word[3], "fd=%d", &fd) == 1)
+		host_sys(SYS_close, fd);
+	return 0;
+}
+
+static int apply_bridge(struct plan *p, char **word, int words)
+{
+	return guise_bridge_add(p->s, word[1], (const char *const *)word + 2, words - 2);
+}
+
+static int apply_up(struct plan *p, char **word, int words)
+{
+	(void)words;
+	return guise_link_set(p->s, word[1], 1);
+}
+
+static int apply_address(struct plan *p, char **word, int words)
+{
+	(void)words;
+	return guise_addr_add(p->s, word[1], word[2]);
+}
+
+static int apply_route(struct plan *p, char **word, int words)
+{
+	const char *via = NULL, *dev = NULL;
+	unsigned int table = 0;
+
+	for (int i = 2; i < words; i += 2) {
+		if (i + 1 == words)
+			return guise_fail(EINVAL, "route %s: %s needs a value", word[1], word[i]);
+		if (!strcmp(word[i], "via"))
+			via = word[i + 1];
+		else if (!strcmp(word[i], "dev"))
+			dev = word[i + 1];
+		else if (strcmp(word[i], "table"))
+			return guise_fail(EINVAL, "route %s: unknown word \"%s\"; known are via, dev, "
+					  "table", word[1], word[i]);
+		else if (parse_table(word[i + 1], &table))
+			return -EINVAL;
+	}
+	return guise_route_add(p->s, word[1], via, dev, table);
+}
+
+static int apply_rule(struct plan *p, char **word, int words)
+{
+	unsigned int table;
+
+	(void)words;
+	if (strcmp(word[1], "from") || strcmp(word[3], "table"))
+		return guise_fail(EINVAL, "rule: expected \"rule from PREFIX table N\"");
+	if (parse_table(word[4], &table))
+		return -EINVAL;
+	return guise_rule_add(p->s, word[2], table);
+}
+
+static int apply_qdisc(struct plan *p, char **word, int words)
+{
+	char *spec = join_words(word + 2, words - 2);
+	int err;
+
+	if (!spec)
+		return -ENOMEM;
+	err = guise_qdisc_set(p->s, word[1], spec);
+	free(spec);
+	return err;
+}
+
+static int apply_sysctl(struct plan *p, char **word, int words)
+{
+	char *value = join_words(word + 2, words - 2);
+	int err;
+
+	if (!value)
+		return -ENOMEM;
+	err = guise_sysctl_set(p->s, word[1], value);
+	free(value);
+	return err;
+}
+
+static int apply_mptcp(struct plan *p, char **word, int words)
+{
+	uint64_t add_addr, subflows;
+	char *flags;
+	int err;
+
+	if (!strcmp(word[1], "limits") && words == 4) {
+		err = guise_unit_count(word[2], "mptcp limits", &add_addr);
+		if (!err)
+			err = guise_unit_count(word[3], "mptcp limits", &subflows);
+		return err ? err : guise_mptcp_limits(p->s, (unsigned int)add_addr,
+						      (unsigned int)subflows);
+	}
+	if (!strcmp(word[1], "endpoint") && words >= 5 && !strcmp(word[3], "dev")) {
+		flags = join_words(word + 5, words - 5);
+		if (!flags)
+			return -ENOMEM;
+		err = guise_mptcp_endpoint(p->s, word[2], word[4], flags);
+		free(flags);
+		return err;
+	}
+	return guise_fail(EINVAL, "mptcp: expected \"mptcp endpoint ADDR dev IFNAME FLAG...\" or "
+			  "\"mptcp limits ADD_ADDR SUBFLOWS\"");
+}
+
+static const struct directive directives[] = {
+	{ "name", SETTING, 1, 1, "NAME", apply_name },
+	{ "memory", SETTING, 1, 1, "BYTES|NM", apply_memory },
+	{ "clock", SETTING, 1, 2, "real | sim SEED", apply_clock },
+	{ "cmdline", SETTING, 1, MANY, "TEXT...", apply_cmdline },
+	{ "boot", STACK, 0, 0, "", apply_boot },
+	{ "link", STACK, 2, MANY, "IFNAME KIND [WHAT] [OPTION...]", apply_link },
+	{ "bridge", STACK, 2, MANY, "IFNAME PORT...", apply_bridge },
+	{ "up", STACK, 1, 1, "IFNAME", apply_up },
+	{ "address", STACK, 2, 2, "IFNAME ADDR/LEN", apply_address },
+	{ "route", STACK, 3, 7, "DST [via ADDR] [dev IFNAME] [table N]", apply_route },
+	{ "rule", STACK, 4, 4, "from PREFIX table N", apply_rule },
+	{ "qdisc", STACK, 2, MANY, "IFNAME SPEC...", apply_qdisc },
+	{ "sysctl", STACK, 2, MANY, "KEY VALUE...", apply_sysctl },
+	{ "mptcp", STACK, 3, MANY, "endpoint ADDR dev IFNAME FLAG... | limits ADD_ADDR SUBFLOWS",
+	  apply_mptcp },
+	{ "keep", ANYWHERE, 0, 0, "", apply_keep },
+	{ "undo", ANYWHERE, 2, 2, "PROGRAM JOURNAL", apply_undo },
+};
+
+#define N_DIRECTIVES (sizeof(directives) / sizeof(directives[0]))
+
+static int unknown_directive(const char *name)
+{
+	char known[256] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < N_DIRECTIVES; i++)
+		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", i ? ", " : "",
+					directives[i].name);
+	return guise_fail(EINVAL, "unknown directive \"%s\"; known are %s", name, known);
+}
+
+static int parse_line(struct plan *p, struct plan_line *l)
+{
+	const struct directive *d = directives;
+	int given = l->words - 1;
+
+	while (d < directives + N_DIRECTIVES && strcmp(d->name, l->word[0]))
+		d++;
+	if (d == directives + N_DIRECTIVES)
+		return unknown_directive(l->word[0]);
+	if (given < d->min || given > d->max)
+		return guise_fail(EINVAL, "expected \"%s%s%s\"", d->name, *d->usage ? " " : "",
+				  d->usage);
+	l->directive = d;
+	if (d->when == SETTING && p->lines &&
+	    p->line[p->lines - 1].directive->when == STACK)
+		return guise_fail(EINVAL, "%s must stand before the first line that needs the stack",
+				  d->name);
+	return d->when == ANYWHERE ? d->apply(p, l->word, l->words) : 0;
+}
+
+int plan_parse(struct plan *p, char *text)
+{
+	struct guise_options defaults = GUISE_OPTIONS_INIT;
+	size_t bytes = strlen(text);
+	char *line, *word, *rest, **next;
+	int number = 0;
+
+	memset(p, 0, sizeof(*p));
+	p->options = defaults;
+	/* A word has a letter and a blank at least, and a line has a word. */
+	p->all_words = calloc(bytes / 2 + 2, sizeof(*p->all_words));
+	p->line = calloc(bytes / 2 + 2, sizeof(*p->line));
+	if (!p->all_words || !p->line) {
+		guise_fail(ENOMEM, "out of memory for the plan");
+		return 1;
+	}
+	next = p->all_words;
+	while ((line = strsep(&text, "\n"))) {
+		struct plan_line *l = &p->line[p->lines];
+
+		number++;
+		l->number = number;
+		l->word = next;
+		l->words = 0;
+		for (word = strtok_r(line, " \t\r", &rest); word;
+		     word = strtok_r(NULL, " \t\r", &rest)) {
+			if (!l->words && *word == '#')
+				break;
+			l->word[l->words++] = word;
+		}
+		if (!l->words)
+			continue;
+		next += l->words;
+		if (parse_line(p, l))
+			return number;
+		/* What is about the end is known now, and needs no second look. */
+		if (l->directive->when != ANYWHERE)
+			p->lines++;
+	}
+	return 0;
+}
+
+static bool boot(struct plan *p)
+{
+	int err;
+
+	p->s = guise_create(&p->options, &err);
+	return p->s;
+}
+
+int plan_apply(struct plan *p)
+{
+	for (int i = 0; i < p->lines; i++) {
+		const struct plan_line *l = &p->line[i];
+
+		if (l->directive->when == STACK && !p->s && !boot(p))
+			return l->number;
+		if (l->directive->apply(p, l->word, l->words) < 0)
+			return l->number;
+	}
+	if (!p->s && !boot(p))
+		return p->lines ? p->line[p->lines - 1].number : 1;
+	return 0;
+}
+
+void plan_free(struct plan *p)
+{
+	free(p->cmdline);
+	free(p->line);
+	free(p->all_words);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A plan, read and carried out; docs/plan.md says what may stand in one. */
+#ifndef GUISE_HOLDER_PLAN_H
+#define GUISE_HOLDER_PLAN_H
+
+#include "guise/guise.h"
+
+#include <stdbool.h>
+
+#define PLAN_MAX_BYTES (1u << 20)
+
+struct directive;
+
+struct plan_line {
+	int number;		/* as people count */
+	const struct directive *directive;
+	char **word;		/* word[0] is the directive's name */
+	int words;
+};
+
+struct plan {
+	struct plan_line *line;
+	int lines;
+	char **all_words;
+
+	/* What the lines before the boot, and keep and undo, have set. */
+	struct guise_options options;
+	char *cmdline;
+	bool keep;
+	const char *undo_program, *undo_journal;
+
+	struct guise_stack *s;	/* once booted */
+};
+
+/*
+ * Takes apart text (which it keeps pointers into, and changes). Nothing is
+ * done yet, but keep and undo are known. 0, or the number of the line that is
+ * wrong, with a sentence in guise_error().
+ */
+int plan_parse(struct plan *p, char *text);
+
+/* Boots the stack and configures it, line by line. 0, or the number of the
+ * line that failed. p->s may be set even then. */
+int plan_apply(struct plan *p);
+
+/* Not the stack. */
+void plan_free(struct plan *p);
+
+#endif

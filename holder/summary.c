@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The summary: what the stack did, from its own counters, read after the last
+ * member has left. A connection within the stack counts at both of its ends.
+ * Of a stack that was lost only the region's counters are to be had; the
+ * others are 0.
+ */
+#include "summary.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The files have two lines for a table: names, then values, in one order.
+ *	Tcp: RtoAlgorithm RtoMin ...
+ *	Tcp: 1 200 ...
+ */
+uint64_t summary_counter(const char *text, const char *table, const char *field)
+{
+	size_t prefix = strlen(table), len = strlen(field);
+	const char *names = text, *values;
+
+	while (strncmp(names, table, prefix) || names[prefix] != ':') {
+		names = strchr(names, '\n');
+		if (!names++)
+			return 0;
+	}
+	values = strchr(names, '\n');
+	if (!values++ || strncmp(values, table, prefix))
+		return 0;
+	while ((names = strpbrk(names, " \n")) && *names == ' ') {
+		values = strpbrk(values, " \n");
+		if (!values || *values != ' ')
+			return 0;
+		names++;
+		values++;
+		if (!strncmp(names, field, len) && strchr(" \n", names[len]))
+			return strtoull(values, NULL, 10);
+	}
+	return 0;
+}
+
+void summary_write(const struct guise_server *v, char *json, size_t size)
+{
+	const struct guise_region *region = v->s->region;
+	char cc[64] = "", snmp[8192] = "";
+	uint64_t tx = 0, rx = 0;
+
+	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
+		tx += region->links[i].tx_bytes;
+		rx += region->links[i].rx_bytes;
+	}
+	if (guise_sysctl_get(v->s, "net.ipv4.tcp_congestion_control", cc, sizeof(cc)) < 0)
+		cc[0] = '\0';
+	if (guise_read_file(v->s, "/proc/net/snmp", snmp, sizeof(snmp)) < 0)
+		snmp[0] = '\0';
+	snprintf(json, size,
+		 "{\"cc\":\"%s\",\"connections\":%" PRIu64 ",\"sockets\":%" PRIu64
+		 ",\"escaped\":%" PRIu64 ",\"tx_bytes\":%" PRIu64 ",\"rx_bytes\":%" PRIu64
+		 ",\"retrans_segs\":%" PRIu64 ",\"members\":%" PRIu64 ",\"refused\":%" PRIu64 "}",
+		 cc,
+		 summary_counter(snmp, "Tcp", "ActiveOpens") +
+			 summary_counter(snmp, "Tcp", "PassiveOpens"),
+		 region->sockets, region->escaped, tx, rx,
+		 summary_counter(snmp, "Tcp", "RetransSegs"), v->joined, v->refused);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The line of proof that a stack leaves behind. */
+#ifndef GUISE_HOLDER_SUMMARY_H
+#define GUISE_HOLDER_SUMMARY_H
+
+#include "region/serve.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Counter field of table in the text of /proc/net/snmp or netstat ("Tcp",
+ * "RetransSegs"); 0 if it is not there. */
+uint64_t summary_counter(const char *text, const char *table, const char *field);
+
+/* Writes the JSON object, without a newline. The stack must still be there. */
+void summary_write(const struct guise_server *v, char *json, size_t size);
+
+#endif

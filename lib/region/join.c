@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Joining the stack of a holder; join.h describes the exchange. A process has
+ * joined when the region is mapped and its links are attached; its first call
+ * then makes its first task. Whatever fails on the way leaves nothing behind:
+ * the holder sees the channel hang up and takes the process for dead.
+ */
+#include "region/join.h"
+#include "host/signal.h"
+#include "host/sys.h"
+#include "region/stack.h"
+#include "region/vcpu.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* A holder answers in microseconds; one that is stopped must not hang us. */
+#define ANSWER_NS 10000000000ULL
+
+static int find_ticket(int ticket)
+{
+	const char *text = getenv("GUISE_STACK");
+	char *end;
+	long n;
+
+	if (ticket >= 0)
+		return ticket;
+	if (!text)
+		return guise_fail(ENOENT, "join: GUISE_STACK is not set: this program was not started "
+				  "by guise run or guise exec");
+	n = strtol(text, &end, 10);
+	if (end == text || *end || n < 0 || n > INT32_MAX)
+		return guise_fail(EINVAL, "join: GUISE_STACK=%s is not the number of a descriptor",
+				  text);
+	return (int)n;
+}
+
+/* Waits until fd is ready for events; 0 or -errno. */
+static int await(int fd, short events, uint64_t deadline)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	struct timespec t;
+	uint64_t now;
+	long ret;
+
+	do {
+		now = guise_host_now();
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		t.tv_sec = (time_t)((deadline - now) / 1000000000);
+		t.tv_nsec = (long)((deadline - now) % 1000000000);
+		ret = host_sys(SYS_ppoll, &p, 1, &t, NULL, 0);
+	} while (!ret || ret == -EINTR);
+	return ret < 0 ? (int)ret : 0;
+}
+
+static int send_request(int ticket, int channel, uint64_t deadline)
+{
+	struct guise_join_request q = {
+		.magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI,
+		.pid = (int32_t)host_sys(SYS_getpid),
+	};
+	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(16))) = { 0 };
+	struct iovec iov = { &q, sizeof(q) };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	long ret;
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &channel, sizeof(int));
+	for (;;) {
+		ret = host_sys(SYS_sendmsg, ticket, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (ret >= 0)
+			return 0;
+		if (ret == -EAGAIN)	/* others join, too, and the holder is behind */
+			ret = await(ticket, POLLOUT, deadline);
+		if (ret < 0 && ret != -EINTR)
+			return (int)ret;
+	}
+}
+
+/* The answer's length; its descriptors into fd, their number into *fds. */
+static long receive_reply(int channel, struct guise_join_reply *r, int *fd, int *fds,
+			  uint64_t deadline)
+{
+	char control[CMSG_SPACE(GUISE_JOIN_MAX_FDS * sizeof(int))] __attribute__((aligned(16)));
+	struct iovec iov = { r, sizeof(*r) };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c;
+	long ret;
+
+	*fds = 0;
+	ret = await(channel, POLLIN, deadline);
+	if (ret < 0)
+		return ret;
+	ret = host_sys(SYS_recvmsg, channel, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+	if (ret < 0)
+		return ret;
+	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+			*fds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+			memcpy(fd, CMSG_DATA(c), (size_t)*fds * sizeof(int));
+		}
+	return ret ? ret : -ECONNRESET;
+}
+
+/* Asks over the ticket; our end of the private channel, or -errno. */
+static int ask(int ticket, struct guise_join_reply *r, int *fd, int *fds)
+{
+	uint64_t deadline = guise_host_now() + ANSWER_NS;
+	int pair[2];
+	long ret;
+
+	*fds = 0;
+	ret = host_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
+	if (ret < 0)
+		return guise_fail((int)-ret, "join: no socket pair: %s", strerror((int)-ret));
+	ret = send_request(ticket, pair[1], deadline);
+	/* Before the answer is awaited: or a holder that dies would not be seen. */
+	host_sys(SYS_close, pair[1]);
+	if (!ret)
+		ret = receive_reply(pair[0], r, fd, fds, deadline);
+	if (ret >= 0)
+		ret = guise_join_check_reply(r, (size_t)ret, *fds);
+	else if (ret == -EBADF || ret == -ENOTSOCK || ret == -EOPNOTSUPP)
+		guise_fail((int)-ret, "join: descriptor %d is not a ticket; was it closed or "
+			   "replaced by the program that started this one?", ticket);
+	else if (ret == -EPIPE || ret == -ECONNRESET || ret == -ENOTCONN || ret == -ECONNREFUSED)
+		ret = guise_fail(ENETDOWN, "join: the stack's holder is gone");
+	else
+		guise_fail((int)-ret, "join: the stack's holder does not answer: %s",
+			   strerror((int)-ret));
+	if (!ret && r->status)
+		ret = guise_fail(-r->status, "%s", r->error);
+	if (!ret)
+		return guise_fd_high(pair[0]);
+	for (int i = 0; i < *fds; i++)
+		host_sys(SYS_close, fd[i]);
+	host_sys(SYS_close, pair[0]);
+	return (int)ret;
+}
+
+static void close_all(const struct guise_stack *s)
+{
+	const int own[] = { s->control, s->memfd, s->image_fd, s->bell, s->alive };
+
+	for (int i = 0; i < GUISE_MAX_LINKS; i++)
+		for (int k = 0; k < GUISE_LINK_FDS; k++)
+			if (s->port[i].fd[k] >= 0)
+				host_sys(SYS_close, s->port[i].fd[k]);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (own[i] >= 0)
+			host_sys(SYS_close, own[i]);
+}
+
+static int attach_links(struct guise_stack *s)
+{
+	int err = 0;
+
+	for (int i = 0; i < GUISE_MAX_LINKS && !err; i++) {
+		struct guise_link *link = &s->region->links[i];
+		const struct guise_link_backend *backend;
+
+		if (s->port[i].fd[0] < 0)
+			continue;
+		backend = guise_link_backend(link->kind);
+		if (!backend)
+			return guise_fail(EPROTO, "join: the stack has a link of kind \"%.16s\", which "
+					  "this libguise does not know", link->kind);
+		err = backend->attach(s, link, &s->port[i]);
+		if (!err)
+			s->port[i].backend = backend;
+	}
+	return err;
+}
+
+static void detach_links(struct guise_stack *s)
+{
+	for (int i = 0; i < GUISE_MAX_LINKS; i++)
+		if (s->port[i].backend)
+			s->port[i].backend->detach(&s->port[i]);
+}
+
+struct guise_stack *guise_join(int ticket, int *err)
+{
+	int fd[GUISE_JOIN_MAX_FDS], fds, at = GUISE_JOIN_FIXED_FDS, unused;
+	struct guise_join_reply r;
+	struct guise_stack *s;
+
+	if (!err)
+		err = &unused;
+	*err = ticket = find_ticket(ticket);
+	if (ticket < 0)
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		*err = guise_fail(ENOMEM, "join: out of memory");
+		return NULL;
+	}
+	*err = s->control = ask(ticket, &r, fd, &fds);
+	if (s->control < 0)
+		goto free_stack;
+
+	s->proc = r.proc;
+	s->console_fd = -1;
+	s->memfd = guise_fd_high(fd[0]);
+	s->image_fd = guise_fd_high(fd[1]);
+	s->bell = guise_fd_high(fd[2]);
+	s->alive = guise_fd_high(fd[3]);
+	for (int i = 0; i < GUISE_MAX_LINKS; i++)
+		for (int k = 0; k < GUISE_LINK_FDS; k++)
+			s->port[i].fd[k] = k < r.links[i] ? guise_fd_high(fd[at++]) : -1;
+
+	*err = guise_region_map(s);
+	if (*err)
+		goto close_fds;
+	if (s->region->base != r.base) {
+		*err = guise_fail(EPROTO, "join: the holder says %#lx, its region %#lx",
+				  (unsigned long)r.base, (unsigned long)s->region->base);
+		goto unmap;
+	}
+	*err = attach_links(s);
+	if (*err)
+		goto detach;
+	guise_fault_handler();
+	guise_stacks_add(s);
+	*err = 0;
+	return s;
+
+detach:
+	detach_links(s);
+unmap:
+	guise_region_unmap(s);
+close_fds:
+	close_all(s);
+free_stack:
+	free(s);
+	return NULL;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How a process joins the stack of a holder: the messages on the wire. join.c
+ * is the joiner's side, serve.c the holder's.
+ *
+ * The ticket is one end of a SOCK_SEQPACKET pair, inherited by any number of
+ * processes; whoever has it has the right to join. A joiner makes a pair of its
+ * own and sends one end of it over the ticket, with a request. The holder
+ * answers on that private pair, once, with the descriptors of the stack:
+ *
+ *	region memfd, image file, bell eventfd, alive pipe (read end),
+ *	then the descriptors of each link, as many as links[] says
+ *
+ * The private pair stays open as the member's control channel. It is
+ * close-on-exec, so its hang-up tells the holder that the program is gone,
+ * whether the process exited or executed another one.
+ *
+ * Who a joiner is the kernel says, not the request: the ticket carries the
+ * sender's credentials, the pair its maker's; both must name one process.
+ */
+#ifndef GUISE_REGION_JOIN_H
+#define GUISE_REGION_JOIN_H
+
+#include "guise/host_ops.h"
+#include "link/link.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GUISE_JOIN_MAGIC	0x6e694f4aU
+#define GUISE_JOIN_FIXED_FDS	4
+#define GUISE_JOIN_MAX_FDS	(GUISE_JOIN_FIXED_FDS + GUISE_MAX_LINKS * GUISE_LINK_FDS)
+
+struct guise_join_request {
+	uint32_t magic;
+	uint32_t abi;		/* GUISE_ABI of the joiner's library */
+	int32_t pid;		/* as the joiner sees itself; for messages only */
+	uint32_t pad;
+};
+
+struct guise_join_reply {
+	uint32_t magic;
+	uint32_t abi;
+	int32_t status;		/* 0, or -errno with the sentence in error */
+	uint32_t proc;		/* the joiner's place in region->procs */
+	uint64_t base;		/* where the region must be mapped */
+	uint32_t fds;		/* descriptors that come with this message */
+	uint8_t links[GUISE_MAX_LINKS];	/* how many of them belong to each link */
+	uint32_t pad;
+	char error[256];
+};
+
+_Static_assert(sizeof(struct guise_join_request) == 16, "on the wire");
+_Static_assert(sizeof(struct guise_join_reply) == 304, "on the wire");
+
+/*
+ * Judge a message as it came: its bytes, their number, and how many
+ * descriptors came along. 0, or -EPROTO (-EPROTONOSUPPORT: another version)
+ * with a sentence. A reply that refuses (status < 0) is well-formed.
+ */
+int guise_join_check_request(const struct guise_join_request *q, size_t len, int fds);
+int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds);
+
+#endif

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The holder's side of the join protocol; join.h describes it.
+ *
+ * Nothing here waits: requests are taken one at a time as they come, and an
+ * answer that does not fit into the joiner's own fresh channel is a refusal.
+ * A request that makes no sense is counted and answered where it left a
+ * channel to answer on; descriptors that came with it are closed.
+ *
+ * A member has its entry in region->procs before it is told so, and keeps it
+ * after its death until the reaper in the port has ended its tasks.
+ */
+#include "region/serve.h"
+#include "host/sys.h"
+#include "region/join.h"
+#include "region/pump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define MANY_FDS 253	/* SCM_MAX_FD: the most that one message can carry */
+
+/* A message as it came over the ticket. */
+struct incoming {
+	struct guise_join_request request;
+	long len;
+	struct ucred sender;	/* pid 0: not said */
+	int fd[MANY_FDS];
+	int fds;
+};
+
+int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket)
+{
+	int on = 1;
+	long ret;
+
+	memset(v, 0, sizeof(*v));
+	v->s = s;
+	v->ticket = ticket;
+	for (int i = 0; i < GUISE_MAX_PROCS; i++)
+		v->control[i] = -1;
+	ret = host_sys(SYS_setsockopt, ticket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	if (ret < 0)
+		return guise_fail((int)-ret, "the ticket (descriptor %d) is not a socket: %s", ticket,
+				  strerror((int)-ret));
+	ret = host_sys(SYS_pipe2, v->alive, O_CLOEXEC | O_NONBLOCK);
+	if (ret < 0)
+		return guise_fail((int)-ret, "no pipe for the members: %s", strerror((int)-ret));
+	return 0;
+}
+
+static void close_fds(const int *fd, int n)
+{
+	for (int i = 0; i < n; i++)
+		host_sys(SYS_close, fd[i]);
+}
+
+/* False when there is no message. */
+static bool receive(int ticket, struct incoming *in)
+{
+	char control[CMSG_SPACE(sizeof(in->fd)) + CMSG_SPACE(sizeof(in->sender))]
+		__attribute__((aligned(16)));
+	struct iovec iov = { &in->request, sizeof(in->request) };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c;
+
+	memset(in, 0, sizeof(*in));
+	/* MSG_TRUNC: the whole length, so that a longer message is seen as such. */
+	in->len = host_sys(SYS_recvmsg, ticket, &m,
+			   MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+	if (in->len < 0)
+		return false;
+	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_CREDENTIALS) {
+			memcpy(&in->sender, CMSG_DATA(c), sizeof(in->sender));
+		} else if (c->cmsg_type == SCM_RIGHTS) {
+			in->fds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+			memcpy(in->fd, CMSG_DATA(c), (size_t)in->fds * sizeof(int));
+		}
+	}
+	return true;
+}
+
+static bool hung_up(int fd)
+{
+	struct pollfd p = { .fd = fd };
+	struct timespec now = { 0 };
+
+	return host_sys(SYS_ppoll, &p, 1, &now, NULL, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
+}
+
+/* Whether the channel is one that the sender made itself. */
+static int check_sender(const struct incoming *in)
+{
+	struct ucred maker = { 0 };
+	socklen_t len = sizeof(maker);
+
+	if (host_sys(SYS_getsockopt, in->fd[0], SOL_SOCKET, SO_PEERCRED, &maker, &len) < 0)
+		return guise_fail(EPROTO, "join: process %d sent something that is not a socket",
+				  in->sender.pid);
+	if (!in->sender.pid || maker.pid != in->sender.pid)
+		return guise_fail(EPERM, "join: process %d sent a channel that process %d made",
+				  in->sender.pid, maker.pid);
+	return 0;
+}
+
+/* Field 22 of /proc/PID/stat; 0 where it cannot be read. */
+static uint64_t start_time(int pid)
+{
+	char path[32], text[1024], *p;
+	long fd, n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = host_sys(SYS_read, fd, text, sizeof(text) - 1);
+	host_sys(SYS_close, fd);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	/* The name in brackets may hold anything, brackets too; field 3 follows. */
+	p = strrchr(text, ')');
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+static int claim_proc(struct guise_region *region, int pid)
+{
+	for (int i = 0; i < GUISE_MAX_PROCS; i++) {
+		struct guise_proc *p = &region->procs[i];
+
+		if (__atomic_load_n(&p->used, __ATOMIC_ACQUIRE))
+			continue;
+		memset(p, 0, sizeof(*p));
+		p->pid = pid;
+		p->start_time = start_time(pid);
+		__atomic_store_n(&p->used, 1, __ATOMIC_RELEASE);
+		return i;
+	}
+	return guise_fail(EAGAIN, "join: the stack has %d processes already, and takes no more",
+			  GUISE_MAX_PROCS);
+}
+
+/* The stack's descriptors in their order on the wire; their number. */
+static int gather(const struct guise_server *v, struct guise_join_reply *r, int *fd)
+{
+	const struct guise_stack *s = v->s;
+	int n = 0;
+
+	fd[n++] = s->memfd;
+	fd[n++] = s->image_fd;
+	fd[n++] = s->bell;
+	fd[n++] = v->alive[0];
+	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
+		if (!s->region->links[i].used)
+			continue;
+		while (r->links[i] < GUISE_LINK_FDS && s->port[i].fd[r->links[i]] >= 0)
+			fd[n++] = s->port[i].fd[r->links[i]++];
+	}
+	return n;
+}
+
+static long answer(int channel, const struct guise_join_reply *r, const int *fd)
+{
+	char control[CMSG_SPACE(GUISE_JOIN_MAX_FDS * sizeof(int))] __attribute__((aligned(16)));
+	struct iovec iov = { (void *)r, sizeof(*r) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (r->fds) {
+		m.msg_control = control;
+		m.msg_controllen = CMSG_SPACE(r->fds * sizeof(int));
+		memset(control, 0, sizeof(control));
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(r->fds * sizeof(int));
+		memcpy(CMSG_DATA(c), fd, r->fds * sizeof(int));
+	}
+	return host_sys(SYS_sendmsg, channel, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void refuse(int channel, int err)
+{
+	struct guise_join_reply r = {
+		.magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI, .status = err,
+	};
+
+	snprintf(r.error, sizeof(r.error), "%s", guise_error());
+	answer(channel, &r, NULL);
+}
+
+/* Makes the sender a member; its process index, or -errno. */
+static int admit(struct guise_server *v, const struct incoming *in)
+{
+	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
+	int fd[GUISE_JOIN_MAX_FDS], proc;
+	long ret;
+
+	if (v->s->region->dead)
+		return guise_fail(ENETDOWN, "join: the stack %s is lost", v->s->region->name);
+	proc = claim_proc(v->s->region, in->sender.pid);
+	if (proc < 0)
+		return proc;
+	r.proc = (uint32_t)proc;
+	r.base = v->s->region->base;
+	r.fds = (uint32_t)gather(v, &r, fd);
+	ret = answer(in->fd[0], &r, fd);
+	if (ret < 0) {
+		__atomic_store_n(&v->s->region->procs[proc].used, 0, __ATOMIC_RELEASE);
+		return guise_fail((int)-ret, "join: process %d cannot be answered: %s",
+				  in->sender.pid, strerror((int)-ret));
+	}
+	v->control[proc] = in->fd[0];
+	v->members++;
+	v->joined++;
+	return proc;
+}
+
+int guise_server_request(struct guise_server *v)
+{
+	struct incoming in;
+	int ret;
+
+	if (v->ticket < 0)
+		return -EPIPE;
+	if (!receive(v->ticket, &in) || (!in.len && !in.sender.pid)) {
+		/* Zero bytes without a sender: the end, not an empty message. */
+		if (!hung_up(v->ticket))
+			return -EAGAIN;
+		host_sys(SYS_close, v->ticket);
+		v->ticket = -1;
+		return -EPIPE;
+	}
+	ret = guise_join_check_request(&in.request, (size_t)in.len, in.fds);
+	if (!ret)
+		ret = check_sender(&in);
+	if (!ret)
+		ret = admit(v, &in);
+	if (ret >= 0)
+		return ret;
+	v->refused++;
+	if (in.fds)
+		refuse(in.fd[0], ret);
+	close_fds(in.fd, in.fds);
+	return ret == -EAGAIN || ret == -EPIPE ? -EPROTO : ret;
+}
+
+bool guise_server_hear(struct guise_server *v, unsigned int proc)
+{
+	char word[16];
+	long n;
+
+	/* A member has nothing to say yet. MSG_DONTWAIT alone: descriptors that
+	 * it might send are dropped by the kernel, as there is no room for them. */
+	n = host_sys(SYS_recvfrom, v->control[proc], word, sizeof(word), MSG_DONTWAIT, NULL, NULL);
+	if (n > 0)
+		v->refused++;
+	return !hung_up(v->control[proc]);
+}
+
+void guise_server_gone(struct guise_server *v, unsigned int proc)
+{
+	struct guise_region *region = v->s->region;
+
+	if (v->control[proc] < 0)
+		return;
+	host_sys(SYS_close, v->control[proc]);
+	v->control[proc] = -1;
+	v->members--;
+	__atomic_store_n(&region->procs[proc].dead, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_or(&region->irq_pending, GUISE_IRQ_REAP, __ATOMIC_SEQ_CST);
+	guise_pump_wake(v->s);
+}
+
+void guise_server_end(struct guise_server *v)
+{
+	for (int i = 0; i < GUISE_MAX_PROCS; i++)
+		if (v->control[i] >= 0)
+			host_sys(SYS_close, v->control[i]);
+	close_fds(v->alive, 2);
+	if (v->ticket >= 0)
+		host_sys(SYS_close, v->ticket);
+}

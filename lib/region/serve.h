@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The holder's side of the join protocol (join.h): who is a member. */
+#ifndef GUISE_REGION_SERVE_H
+#define GUISE_REGION_SERVE_H
+
+#include "region/stack.h"
+
+struct guise_server {
+	struct guise_stack *s;
+	int ticket;			/* -1 once every copy of its other end is closed */
+	int alive[2];			/* the members' sign of life of us: we hold [1] */
+	int control[GUISE_MAX_PROCS];	/* a member's channel, by process index; -1: none */
+	unsigned int members;		/* now */
+	uint64_t joined, refused;	/* ever */
+};
+
+/* s is booted and its links are open. Takes the ticket. */
+int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket);
+
+/*
+ * Answers one request. The new member's process index; -EAGAIN: none waits;
+ * -EPIPE: nor will any, all copies of the ticket are closed; any other
+ * errno: a request was refused (counted).
+ */
+int guise_server_request(struct guise_server *v);
+
+/* Reads what a member says on its channel; false when it has hung up. */
+bool guise_server_hear(struct guise_server *v, unsigned int proc);
+
+/* The member's program is gone: its tasks are for the reaper. */
+void guise_server_gone(struct guise_server *v, unsigned int proc);
+
+/* Tells all members that the holder goes. */
+void guise_server_end(struct guise_server *v);
+
+#endif
