@@ -151,19 +151,6 @@ static int ask(int ticket, struct guise_join_reply *r, int *fd, int *fds)
 	return (int)ret;
 }
 
-static void close_all(const struct guise_stack *s)
-{
-	const int own[] = { s->control, s->memfd, s->image_fd, s->bell, s->alive };
-
-	for (int i = 0; i < GUISE_MAX_LINKS; i++)
-		for (int k = 0; k < GUISE_LINK_FDS; k++)
-			if (s->port[i].fd[k] >= 0)
-				host_sys(SYS_close, s->port[i].fd[k]);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (own[i] >= 0)
-			host_sys(SYS_close, own[i]);
-}
-
 static int attach_links(struct guise_stack *s)
 {
 	int err = 0;
@@ -185,13 +172,6 @@ static int attach_links(struct guise_stack *s)
 	return err;
 }
 
-static void detach_links(struct guise_stack *s)
-{
-	for (int i = 0; i < GUISE_MAX_LINKS; i++)
-		if (s->port[i].backend)
-			s->port[i].backend->detach(&s->port[i]);
-}
-
 struct guise_stack *guise_join(int ticket, int *err)
 {
 	int fd[GUISE_JOIN_MAX_FDS], fds, at = GUISE_JOIN_FIXED_FDS, unused;
@@ -209,8 +189,10 @@ struct guise_stack *guise_join(int ticket, int *err)
 		return NULL;
 	}
 	*err = s->control = ask(ticket, &r, fd, &fds);
-	if (s->control < 0)
-		goto free_stack;
+	if (s->control < 0) {
+		free(s);
+		return NULL;
+	}
 
 	s->proc = r.proc;
 	s->console_fd = -1;
@@ -223,28 +205,16 @@ struct guise_stack *guise_join(int ticket, int *err)
 			s->port[i].fd[k] = k < r.links[i] ? guise_fd_high(fd[at++]) : -1;
 
 	*err = guise_region_map(s);
-	if (*err)
-		goto close_fds;
-	if (s->region->base != r.base) {
+	if (!*err && s->region->base != r.base)
 		*err = guise_fail(EPROTO, "join: the holder says %#lx, its region %#lx",
 				  (unsigned long)r.base, (unsigned long)s->region->base);
-		goto unmap;
+	if (!*err)
+		*err = attach_links(s);
+	if (*err) {
+		guise_stack_free(s);
+		return NULL;
 	}
-	*err = attach_links(s);
-	if (*err)
-		goto detach;
 	guise_fault_handler();
 	guise_stacks_add(s);
-	*err = 0;
 	return s;
-
-detach:
-	detach_links(s);
-unmap:
-	guise_region_unmap(s);
-close_fds:
-	close_all(s);
-free_stack:
-	free(s);
-	return NULL;
 }

@@ -4,7 +4,8 @@
  *
  * A netem in place is changed, not replaced, so that the packets in flight
  * stay in flight; every attribute is sent, or what the new text leaves out
- * would keep its old value. The others are deleted and made anew.
+ * would keep its old value. The others are made anew; one of another kind
+ * stays until its successor has been made.
  */
 #include "region/stack.h"
 #include "setup/nl.h"
@@ -145,12 +146,37 @@ static int delete_root(struct guise_stack *s, const struct tcmsg *body, const ch
 	return err == -ENOENT || err == -EINVAL ? 0 : err;
 }
 
+static int put_root(struct guise_stack *s, const struct tcmsg *body, const struct guise_qdisc *q,
+		    uint16_t flags, const char *dev)
+{
+	struct guise_nl m;
+
+	guise_nl_begin(&m, RTM_NEWQDISC, flags, body, sizeof(*body));
+	guise_nl_str(&m, TCA_KIND, q->name);
+	switch (q->kind) {
+	case GUISE_QDISC_NETEM:
+		put_netem(&m, q);
+		break;
+	case GUISE_QDISC_TBF:
+		put_tbf(&m, q);
+		break;
+	case GUISE_QDISC_FQ:
+		put_fq(&m, q);
+		break;
+	case GUISE_QDISC_FQ_CODEL:
+		put_fq_codel(&m, q);
+		break;
+	default:
+		put_fifo(&m, q);
+	}
+	return guise_nl_talk(s, NETLINK_ROUTE, &m, NULL, NULL, "qdisc %s on %s", q->name, dev);
+}
+
 int guise_qdisc_set(struct guise_stack *s, const char *dev, const char *spec)
 {
 	struct tcmsg body = { .tcm_family = AF_UNSPEC, .tcm_parent = TC_H_ROOT };
 	uint16_t flags = NLM_F_CREATE | NLM_F_REPLACE;
 	struct guise_qdisc q;
-	struct guise_nl m;
 	int err;
 
 	err = guise_qdisc_parse(spec, &q);
@@ -159,30 +185,17 @@ int guise_qdisc_set(struct guise_stack *s, const char *dev, const char *spec)
 	body.tcm_ifindex = guise_ifindex(s, dev);
 	if (body.tcm_ifindex < 0)
 		return body.tcm_ifindex;
-	if (q.kind != GUISE_QDISC_NETEM) {
-		err = delete_root(s, &body, dev);
-		if (err || q.kind == GUISE_QDISC_NONE)
-			return err;
-		flags = NLM_F_CREATE | NLM_F_EXCL;
-	}
+	if (q.kind == GUISE_QDISC_NONE)
+		return delete_root(s, &body, dev);
+	if (q.kind != GUISE_QDISC_NETEM)
+		flags |= NLM_F_EXCL;
 
-	guise_nl_begin(&m, RTM_NEWQDISC, flags, &body, sizeof(body));
-	guise_nl_str(&m, TCA_KIND, q.name);
-	switch (q.kind) {
-	case GUISE_QDISC_NETEM:
-		put_netem(&m, &q);
-		break;
-	case GUISE_QDISC_TBF:
-		put_tbf(&m, &q);
-		break;
-	case GUISE_QDISC_FQ:
-		put_fq(&m, &q);
-		break;
-	case GUISE_QDISC_FQ_CODEL:
-		put_fq_codel(&m, &q);
-		break;
-	default:
-		put_fifo(&m, &q);
+	err = put_root(s, &body, &q, flags, dev);
+	if (err == -EEXIST) {
+		/* One of the same kind, which must not keep what it was told. */
+		err = delete_root(s, &body, dev);
+		if (!err)
+			err = put_root(s, &body, &q, flags, dev);
 	}
-	return guise_nl_talk(s, NETLINK_ROUTE, &m, NULL, NULL, "qdisc %s on %s", q.name, dev);
+	return err;
 }

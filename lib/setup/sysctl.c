@@ -158,6 +158,12 @@ static int no_such_key(struct guise_stack *s, const char *key, char *path)
 			  best.n ? "; the nearest are " : "", list);
 }
 
+static int refused(const char *key, int err)
+{
+	return err == EISDIR ? guise_fail(err, "sysctl %s: is a folder, not a key", key)
+			     : guise_fail(err, "sysctl %s: %s", key, strerror(err));
+}
+
 static int open_key(struct guise_stack *s, const char *key, int flags)
 {
 	char path[256];
@@ -172,12 +178,10 @@ static int open_key(struct guise_stack *s, const char *key, int flags)
 		return fd;
 	if (fd == -ENOENT || fd == -ENOTDIR)
 		return no_such_key(s, key, path);
-	if (fd == -EISDIR)
-		return guise_fail(EISDIR, "sysctl %s: is a folder, not a key", key);
 	if (fd == -EACCES)
 		return guise_fail(EACCES, "sysctl %s: can only be %s", key,
 				  flags == O_RDONLY ? "written" : "read");
-	return guise_fail(-fd, "sysctl %s: %s", key, strerror(-fd));
+	return refused(key, -fd);
 }
 
 /* " (it is X)" or, for the congestion control, what would be valid. */
@@ -192,7 +196,7 @@ static void explain(struct guise_stack *s, const char *key, char *text, size_t s
 		what = "valid are";
 	}
 	if (guise_sysctl_get(s, key, now, sizeof(now)) >= 0)
-		snprintf(text, size, " (%s: %s)", what, now);
+		snprintf(text, size, " (%s %s)", what, now);
 }
 
 int guise_sysctl_set(struct guise_stack *s, const char *key, const char *value)
@@ -223,7 +227,7 @@ int guise_sysctl_get(struct guise_stack *s, const char *key, char *value, size_t
 	n = guise_call(s, GUISE_NR_read, fd, (long)value, (long)size - 1, 0, 0, 0);
 	guise_call(s, GUISE_NR_close, fd, 0, 0, 0, 0, 0);
 	if (n < 0)
-		return guise_fail((int)-n, "sysctl %s: %s", key, strerror((int)-n));
+		return refused(key, (int)-n);
 	while (n > 0 && value[n - 1] == '\n')
 		n--;
 	value[n] = '\0';
