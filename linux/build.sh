@@ -12,10 +12,13 @@
 # What happens, each step only if its result is not there yet:
 #  1. The tarball is unpacked into the cache, which all checkouts share. Nothing
 #     there is ever changed.
-#  2. BUILD/linux-src becomes a source tree made of links: everything leads to
-#     the cache, arch/guise to this checkout. Only files that linux/patches
-#     changes are real, with the patches applied.
-#  3. Kbuild works in BUILD/linux, out of tree.
+#  2. BUILD/linux becomes a source tree made of links: everything leads to the
+#     cache, arch/guise to this checkout. Only files that linux/patches changes
+#     are real, with the patches applied.
+#  3. Kbuild works in BUILD/linux/out. A folder directly below the source makes
+#     it use relative paths only, so that objects do not depend on where the
+#     checkout is and ccache finds those of another one. What it says goes to
+#     BUILD/linux.log.
 #  4. The image is kept in the cache under the fingerprint of all that went into
 #     it, so that a fresh checkout with nothing changed only copies it.
 #
@@ -35,8 +38,9 @@ build=$(cd "$build" && pwd -P)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/guise
 source=${KERNEL_SRC:-$LINUX_TARBALL}
 config=$root/linux/configs/${KERNEL_CONFIG:-net}.config
-shadow=$build/linux-src
-out=$build/linux
+shadow=$build/linux
+out=$shadow/out
+log=$build/linux.log
 
 say() {
 	echo "linux/build.sh: $*" >&2
@@ -122,7 +126,7 @@ unpack() {
 # Step 2: the tree of links. What was built from another source is of no use.
 lay_over() {
 	if [ "$(cat "$shadow/.source" 2>/dev/null)" != "$tree" ]; then
-		rm -rf "$shadow" "$out"
+		rm -rf "$shadow"
 		mkdir -p "$shadow/arch"
 		for entry in "$tree"/*; do
 			[ "$entry" = "$tree/arch" ] || ln -s "$entry" "$shadow/"
@@ -181,7 +185,6 @@ kbuild() {
 	if command -v ccache >/dev/null; then
 		cc='ccache gcc'
 		export CCACHE_DIR="$cache/ccache" CCACHE_MAXSIZE=1G CCACHE_NOHASHDIR=1
-		export CCACHE_BASEDIR="$build"
 	fi
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL LC_ALL=C LOCALVERSION= \
 		KBUILD_BUILD_TIMESTAMP='2024-11-17 00:00:00 UTC' \
@@ -189,9 +192,32 @@ kbuild() {
 		make -C "$shadow" O="$out" ARCH=guise CC="$cc" --no-print-directory "$@"
 }
 
+# kbuild with a short account of its progress; its last words if it fails.
+compile() {
+	status=$(mktemp "$build/status.XXXXXX")
+	{ kbuild "$@" 2>&1 || echo failed >"$status"; } | tee "$log" |
+		awk -v every="$([ -t 2 ] && echo 1 || echo 100)" '
+			/^  (CC|AS) / && ++n % every == 0 {
+				printf "%s  KERNEL %d files of about 720%s", every == 1 ? "\r" : "", n,
+					every == 1 ? "" : "\n"
+				fflush()
+			}
+			/(warning|error|Error)[: ]/ { print; fflush() }
+			END { if (every == 1 && n) print "" }' >&2
+	if [ -s "$status" ]; then
+		tail -n 40 "$log" >&2
+		rm "$status"
+		fail "the kernel does not build; all that was said is in $log"
+	fi
+	rm "$status"
+}
+
 # Kconfig drops an option whose dependencies are missing without a word.
 configure() {
-	KCONFIG_ALLCONFIG=$config kbuild -s allnoconfig
+	if ! KCONFIG_ALLCONFIG=$config kbuild -s allnoconfig >"$log" 2>&1; then
+		cat "$log" >&2
+		fail "${config#"$root"/}: the kernel cannot be configured"
+	fi
 	lost=$(grep '^CONFIG_' "$config" | grep -v -x -F -f "$out/.config") || lost=
 	# shellcheck disable=SC2086 # on one line
 	[ -z "$lost" ] ||
@@ -230,7 +256,7 @@ fi
 rm -f "$build/.kernel"
 lay_over
 configure
-kbuild -j "${JOBS:-$(nproc)}" vmlinux
+compile -j "${JOBS:-$(nproc)}" vmlinux
 strip -s -o "$out/guise-kernel" "$out/vmlinux"
 if ! cmp -s "$out/guise-kernel" "$build/guise-kernel"; then
 	place "$out/vmlinux" "$build/guise-kernel.debug"

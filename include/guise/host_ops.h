@@ -192,6 +192,7 @@ struct guise_region {
 	uint32_t bell_pending;		/* kicked slots that sleep in ppoll */
 	uint32_t pump_word;		/* lib/region/pump.c */
 	uint32_t pump_slot;
+	uint32_t pump_alive;
 	uint32_t online;		/* simulated time: threads in their program */
 	uint64_t activity;		/* counts waits; the pump stands by while it moves */
 

@@ -208,17 +208,6 @@ static int boot(struct guise_stack *s)
 	return 0;
 }
 
-static void release(struct guise_stack *s)
-{
-	if (s->memfd >= 0)
-		host_sys(SYS_close, s->memfd);
-	if (s->image_fd >= 0)
-		host_sys(SYS_close, s->image_fd);
-	if (s->bell >= 0)
-		host_sys(SYS_close, s->bell);
-	free(s);
-}
-
 static uint64_t own_start_time(void)
 {
 	char text[1024], *p;
@@ -312,32 +301,12 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	if (!*err)
 		*err = guise_link_set(s, "lo", 1);
 	if (*err) {
+		guise_pump_stop(s);
 		guise_stacks_remove(s);
-		guise_region_unmap(s);
 		goto fail;
 	}
 	return s;
 fail:
-	release(s);
+	guise_stack_free(s);
 	return NULL;
-}
-
-void guise_end(struct guise_stack *s)
-{
-	unsigned int i, k;
-
-	guise_pump_stop(s);
-	guise_slot_forget(s);
-	guise_stacks_remove(s);
-	for (i = 0; i < GUISE_MAX_LINKS; i++) {
-		struct guise_link_port *port = &s->port[i];
-
-		if (port->backend && port->backend->detach)
-			port->backend->detach(port);
-		for (k = 0; k < GUISE_LINK_FDS; k++)
-			if (port->fd[k] >= 0)
-				host_sys(SYS_close, port->fd[k]);
-	}
-	guise_region_unmap(s);
-	release(s);
 }

@@ -60,10 +60,12 @@ static void *pump(void *arg)
 
 	sigfillset(&all);
 	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, 8);
+	r->pump_alive = 1;
 	while (guise_lock(s, slot)) {
 		bool rang;
 
 		if (__atomic_load_n(&s->pump_stop, __ATOMIC_ACQUIRE)) {
+			r->pump_alive = 0;
 			guise_unlock(s);
 			break;
 		}

@@ -84,18 +84,27 @@ void guise_slot_give(struct guise_stack *s, struct guise_slot *slot)
 	__atomic_store_n(&slot->used, 0, __ATOMIC_RELEASE);
 }
 
+struct guise_slot *guise_slot_find(struct guise_stack *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < mine.n; i++)
+		if (mine.at[i].stack == s)
+			return mine.at[i].slot;
+	return NULL;
+}
+
 struct guise_slot *guise_slot_attach(struct guise_stack *s)
 {
-	struct guise_slot *slot;
-	unsigned int i;
+	struct guise_slot *slot = guise_slot_find(s);
 	long err;
 
+	if (slot) {
+		guise_here.stack = s;
+		guise_here.slot = slot;
+		return slot;
+	}
 	pthread_once(&once, prepare);
-	for (i = 0; i < mine.n; i++)
-		if (mine.at[i].stack == s) {
-			guise_here = mine.at[i];
-			return guise_here.slot;
-		}
 	if (mine.n == GUISE_STACKS_PER_THREAD) {
 		guise_fail(EMFILE, "a thread can use at most %d stacks", GUISE_STACKS_PER_THREAD);
 		return NULL;

@@ -19,6 +19,9 @@ extern __thread struct guise_here guise_here;
 /* The slot, made and attached at the first call. NULL on failure. */
 struct guise_slot *guise_slot_attach(struct guise_stack *s);
 
+/* This thread's slot if it has one. */
+struct guise_slot *guise_slot_find(struct guise_stack *s);
+
 /* The stack goes away: forget this thread's slot in it. */
 void guise_slot_forget(struct guise_stack *s);
 

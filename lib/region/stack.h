@@ -51,8 +51,12 @@ void guise_stacks_remove(struct guise_stack *s);
 int guise_region_map(struct guise_stack *s);
 void guise_region_unmap(struct guise_stack *s);
 
-/* Ends the stack as far as this process made it: unmaps, closes, frees. */
-void guise_end(struct guise_stack *s);
+/* Unmaps, closes and frees what is set of it. */
+void guise_stack_free(struct guise_stack *s);
+
+/* In a forked child: drops what it inherited of the parent's place in s, so that
+ * the holder sees the parent end when it ends; the child may join anew. */
+void guise_abandon(struct guise_stack *s);
 
 /* Fills this process's table of host services. */
 void guise_host_ops_init(struct guise_stack *s);

@@ -7,8 +7,9 @@
  * kernel's next timer, and continues the kernel when something happens, for
  * all. The others follow: they sleep on the futex word of their slot. When the
  * leader's own task becomes ready it goes back to its program and the next
- * follower is promoted; with no follower the pump of the holder takes over
- * (pump.c). Without devices the leader sleeps on its futex, too.
+ * follower is promoted. With no follower, or no device that could not wait a
+ * millisecond, the pump of the holder takes over instead (pump.c): promoting
+ * costs a wake-up. Without devices the leader sleeps on its futex, too.
  *
  * A wake-up is decided by whoever carries the virtual CPU (the kernel kicks a
  * slot), and delivered after that carrier has given it up, so that the woken
@@ -91,6 +92,16 @@ static void wake_slot(struct guise_stack *s, struct guise_slot *slot, struct gui
 	end_waiting(s->region, slot);
 }
 
+static bool has_devices(struct guise_stack *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < GUISE_MAX_LINKS; i++)
+		if (s->region->links[i].used && s->port[i].fd[0] >= 0)
+			return true;
+	return false;
+}
+
 void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
 {
 	struct guise_region *r = s->region;
@@ -113,7 +124,7 @@ void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
 			r->leader_until = r->next_event;
 			wake_slot(s, &s->slots[r->leader], wakes);
 		}
-	} else if (r->wait_head) {
+	} else if (r->wait_head && (!r->pump_alive || has_devices(s))) {
 		wake_slot(s, &s->slots[r->wait_head], wakes);
 	} else if (r->pump_word == GUISE_PUMP_SLEEPS) {
 		r->pump_word = GUISE_PUMP_AWAKE;
@@ -237,6 +248,7 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 		rang = p[0].revents;
 		if (alive && p[alive].revents) {
 			/* The holder is gone: its pump is, not the stack. */
+			r->pump_alive = 0;
 			host_sys(SYS_close, s->alive);
 			s->alive = -1;
 		}
@@ -262,16 +274,6 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 	if (p != few)
 		free(p);
 	return rang;
-}
-
-static bool has_devices(struct guise_stack *s)
-{
-	unsigned int i;
-
-	for (i = 0; i < GUISE_MAX_LINKS; i++)
-		if (s->region->links[i].used && s->port[i].fd[0] >= 0)
-			return true;
-	return false;
 }
 
 /* The last thread with nothing to do moves simulated time. */

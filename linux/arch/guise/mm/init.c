@@ -19,18 +19,17 @@ extern void guise_memory_init(void);
 void __init guise_memory_init(void)
 {
 	unsigned long max_zone_pfn[MAX_NR_ZONES] = { 0 };
-	phys_addr_t arena = guise_region.ram;
+	unsigned long arena = guise_region.ram;
 
 	guise_memory_start = PAGE_ALIGN_DOWN((unsigned long)_sdata);
 	guise_memory_end = PAGE_ALIGN_DOWN(arena + guise_region.ram_size);
 
-	memblock_add(guise_memory_start, guise_memory_end - guise_memory_start);
-	memblock_reserve(guise_memory_start, arena - guise_memory_start);
-	min_low_pfn = PFN_DOWN(guise_memory_start);
-	max_low_pfn = max_pfn = PFN_DOWN(guise_memory_end);
-	max_mapnr = max_pfn - min_low_pfn;
+	memblock_add(0, __pa(guise_memory_end));
+	memblock_reserve(0, __pa(arena));
+	min_low_pfn = 0;
+	max_low_pfn = max_pfn = max_mapnr = PFN_DOWN(__pa(guise_memory_end));
 	high_memory = (void *)guise_memory_end;
-	memblock_set_current_limit(guise_memory_end);
+	memblock_set_current_limit(__pa(guise_memory_end));
 
 	empty_zero_page = memblock_alloc(PAGE_SIZE, PAGE_SIZE);
 	if (!empty_zero_page)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory of a region: from the image's data to the end of the arena, at the
- * address where the region is mapped. Virtual is physical.
+ * Memory of a region: from the image's data to the end of the arena. Physical
+ * addresses count from there, so that page frame numbers are small wherever
+ * the region is mapped.
  */
 #ifndef _ASM_GUISE_PAGE_H
 #define _ASM_GUISE_PAGE_H
@@ -19,7 +20,7 @@
 extern unsigned long guise_memory_start, guise_memory_end;
 
 #define PAGE_OFFSET	guise_memory_start
-#define ARCH_PFN_OFFSET	(guise_memory_start >> PAGE_SHIFT)
+#define ARCH_PFN_OFFSET	0UL
 
 #define clear_page(page)		memset((page), 0, PAGE_SIZE)
 #define copy_page(to, from)		memcpy((to), (from), PAGE_SIZE)
@@ -41,8 +42,8 @@ typedef struct page *pgtable_t;
 #define __pgd(x)	((pgd_t) { (x) })
 #define __pgprot(x)	((pgprot_t) { (x) })
 
-#define __pa(x)		((unsigned long)(x))
-#define __va(x)		((void *)(unsigned long)(x))
+#define __pa(x)		((unsigned long)(x) - guise_memory_start)
+#define __va(x)		((void *)((unsigned long)(x) + guise_memory_start))
 
 static inline unsigned long virt_to_pfn(const void *addr)
 {

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which of a process's descriptors are the stack's.
+ *
+ * A program knows host descriptors only. A private socket is backed by one
+ * (its placeholder), and this table says which descriptor of the stack stands
+ * behind it. It lies in the region, anchored at region->procs[].fdmap, so that
+ * the next image of the process finds it after exec.
+ *
+ * Two levels: 1024 pointers to chunks of 1024 entries, a chunk made when the
+ * first descriptor in it is. Reading takes no lock: two dependent loads, on
+ * the path of every read() and write() of the program. Entries change by
+ * atomic operations only, so that of two threads that close one descriptor
+ * exactly one finds the entry. Chunks are never freed while the table lives.
+ *
+ * Limit: host descriptors below 1048576, the most a host allows by default;
+ * stack descriptors likewise.
+ */
+#ifndef GUISE_REGION_FDMAP_H
+#define GUISE_REGION_FDMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GUISE_FDMAP_CHUNK	1024	/* entries in a chunk, and chunks in a table */
+#define GUISE_FDMAP_MAX		(GUISE_FDMAP_CHUNK * GUISE_FDMAP_CHUNK)
+
+/*
+ * An entry: 0 for a descriptor that is the host's alone, else flags and the
+ * stack's descriptor. PRIVATE is the sign bit: the hot test is one compare.
+ */
+#define GUISE_FD_PRIVATE	0x80000000u	/* a socket of the stack */
+#define GUISE_FD_EPOLL		0x40000000u	/* a host epoll that the stack may know */
+#define GUISE_FD_HALF		0x20000000u	/* ... it has a private half: see stack fd */
+#define GUISE_FD_HOSTED		0x10000000u	/* ... it has, or had, host members */
+#define GUISE_FD_NESTED		0x08000000u	/* ... another epoll is a member */
+#define GUISE_FD_STALE		0x04000000u	/* the parent's, before fork: not usable */
+#define GUISE_FD_STACK		0x000fffffu	/* the stack's descriptor */
+
+struct guise_fdmap {
+	uint32_t *chunk[GUISE_FDMAP_CHUNK];
+};
+
+/* Where tables get their memory, zeroed; get() returns NULL when there is none. */
+struct guise_fdmap_memory {
+	void *(*get)(void *context, size_t bytes);
+	void (*put)(void *context, void *memory, size_t bytes);
+	void *context;
+};
+
+/* The entry of fd; 0 for any number that is not in the table. */
+static inline uint32_t guise_fdmap_get(const struct guise_fdmap *map, int fd)
+{
+	unsigned int n = (unsigned int)fd;
+	const uint32_t *chunk;
+
+	if (__builtin_expect(n >= GUISE_FDMAP_MAX, 0))
+		return 0;
+	chunk = __atomic_load_n(&map->chunk[n / GUISE_FDMAP_CHUNK], __ATOMIC_CONSUME);
+	if (!chunk)
+		return 0;
+	return __atomic_load_n(&chunk[n % GUISE_FDMAP_CHUNK], __ATOMIC_RELAXED);
+}
+
+/* NULL when there is no memory. */
+struct guise_fdmap *guise_fdmap_new(const struct guise_fdmap_memory *memory);
+void guise_fdmap_free(struct guise_fdmap *map, const struct guise_fdmap_memory *memory);
+
+/* Makes room for an entry of fd: 0, or as guise_fdmap_set(). */
+int guise_fdmap_room(struct guise_fdmap *map, const struct guise_fdmap_memory *memory, int fd);
+
+/* Writes an entry. 0, -EMFILE for a number beyond the table, or -ENOMEM. */
+int guise_fdmap_set(struct guise_fdmap *map, const struct guise_fdmap_memory *memory,
+		    int fd, uint32_t entry);
+
+/* Removes an entry and returns what it was: to one caller only. */
+uint32_t guise_fdmap_take(struct guise_fdmap *map, int fd);
+
+/* Changes an entry if it still is what the caller saw. */
+bool guise_fdmap_change(struct guise_fdmap *map, int fd, uint32_t seen, uint32_t entry);
+
+/* The first descriptor >= fd that has an entry; -1 if none. */
+int guise_fdmap_next(const struct guise_fdmap *map, int fd);
+
+#endif

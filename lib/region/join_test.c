@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The join protocol, with a holder that has a region but no kernel: which
+ * messages are judged well-formed; that a joiner gets what it needs; that
+ * nonsense, foreign channels and other versions are refused with a sentence,
+ * counted, and leave no descriptor open; that a member's death is seen.
+ */
+#include "region/join.h"
+
+#include "region/serve.h"
+#include "test/tap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct guise_server server;
+static struct guise_stack holder;
+static int ticket;	/* the joiners' end */
+
+static void judge(void)
+{
+	struct guise_join_request q = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI, .pid = 7 };
+	struct guise_join_reply good = { .magic = GUISE_JOIN_MAGIC,
+					 .abi = GUISE_ABI,
+					 .base = 0x7e9000000000,
+					 .fds = 6,
+					 .links = { [3] = 2 } };
+	struct guise_join_reply r;
+
+	tap(!guise_join_check_request(&q, sizeof(q), 1), "a request");
+	tap(guise_join_check_request(&q, sizeof(q) - 1, 1) == -EPROTO &&
+		    guise_join_check_request(&q, sizeof(q) + 1, 1) == -EPROTO &&
+		    guise_join_check_request(&q, 0, 1) == -EPROTO,
+	    "not one of another length");
+	tap(guise_join_check_request(&q, sizeof(q), 0) == -EPROTO &&
+		    guise_join_check_request(&q, sizeof(q), 2) == -EPROTO,
+	    "not without one descriptor");
+	q.abi++;
+	tap(guise_join_check_request(&q, sizeof(q), 1) == -EPROTONOSUPPORT &&
+		    strstr(guise_error(), "another version"),
+	    "not of another version");
+	q.magic++;
+	tap(guise_join_check_request(&q, sizeof(q), 1) == -EPROTO, "not of another protocol");
+
+	tap(!guise_join_check_reply(&good, sizeof(good), 6), "an answer");
+	tap(guise_join_check_reply(&good, sizeof(good) - 8, 6) == -EPROTO, "not cut");
+	tap(guise_join_check_reply(&good, sizeof(good), 5) == -EPROTO &&
+		    strstr(guise_error(), "ulimit"),
+	    "not with a descriptor lost");
+	r = good;
+	r.links[3] = GUISE_LINK_FDS + 1;
+	tap(guise_join_check_reply(&r, sizeof(r), 8) == -EPROTO, "not with too many for a link");
+	r = good;
+	r.fds = 7;
+	tap(guise_join_check_reply(&r, sizeof(r), 7) == -EPROTO, "not with one that nobody has");
+	r = good;
+	r.proc = GUISE_MAX_PROCS;
+	tap(guise_join_check_reply(&r, sizeof(r), 6) == -EPROTO, "not with a place beyond the table");
+	r = good;
+	r.base++;
+	tap(guise_join_check_reply(&r, sizeof(r), 6) == -EPROTO, "not with half a page for a base");
+	r = good;
+	memset(r.error, 'x', sizeof(r.error));
+	tap(guise_join_check_reply(&r, sizeof(r), 6) == -EPROTO, "not with an endless sentence");
+	r = good;
+	r.status = 1;
+	tap(guise_join_check_reply(&r, sizeof(r), 6) == -EPROTO, "not with a positive status");
+	r.status = -EAGAIN;
+	tap(!guise_join_check_reply(&r, sizeof(r), 0), "a refusal needs no descriptors");
+	r.abi++;
+	tap(guise_join_check_reply(&r, sizeof(r), 0) == -EPROTONOSUPPORT,
+	    "but must be of this version");
+}
+
+static int open_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (dir && readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Sends len bytes with n descriptors. */
+static void send_raw(const void *data, size_t len, const int *fd, int n)
+{
+	char control[CMSG_SPACE(8 * sizeof(int))] __attribute__((aligned(16))) = { 0 };
+	struct iovec iov = { (void *)data, len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (n) {
+		m.msg_control = control;
+		m.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
+		memcpy(CMSG_DATA(c), fd, (size_t)n * sizeof(int));
+	}
+	if (sendmsg(ticket, &m, 0) != (ssize_t)len)
+		abort();
+}
+
+/* The answer on a channel: its status, or 1 for none; its descriptors are closed. */
+static int answer_on(int channel, struct guise_join_reply *r, int *fds)
+{
+	char control[CMSG_SPACE(64 * sizeof(int))] __attribute__((aligned(16)));
+	struct iovec iov = { r, sizeof(*r) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	struct cmsghdr *c;
+	int fd;
+
+	*fds = 0;
+	if (recvmsg(channel, &m, MSG_DONTWAIT) != sizeof(*r))
+		return 1;
+	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
+		for (size_t at = CMSG_LEN(0); at < c->cmsg_len; at += sizeof(int), ++*fds) {
+			memcpy(&fd, (char *)c + at, sizeof(fd));
+			close(fd);
+		}
+	return r->status;
+}
+
+static void channel(int pair[2])
+{
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		abort();
+}
+
+static void make_holder(void)
+{
+	static int links[2];
+	struct guise_region *r;
+	int pair[2];
+
+	channel(pair);
+	ticket = pair[0];
+	r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (r == MAP_FAILED)
+		abort();
+	r->base = 0x7e9000000000;
+	r->procs[0].used = r->procs[1].used = 1;
+	holder.region = r;
+	holder.creator = true;
+	holder.control = holder.alive = -1;
+	holder.memfd = memfd_create("guise-test", MFD_CLOEXEC);
+	holder.image_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	holder.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	for (int i = 0; i < GUISE_MAX_LINKS; i++)
+		for (int k = 0; k < GUISE_LINK_FDS; k++)
+			holder.port[i].fd[k] = -1;
+	if (pipe2(links, O_CLOEXEC))
+		abort();
+	r->links[2].used = 1;
+	strcpy(r->links[2].kind, "pair");
+	holder.port[2].fd[0] = links[0];
+	holder.port[2].fd[1] = links[1];
+	tap(!guise_server_init(&server, &holder, pair[1]), "a holder with a region and a link");
+	tap(guise_server_request(&server) == -EAGAIN, "no request waits");
+}
+
+/* A proper request, as join.c makes it, in this process. */
+static void admits(void)
+{
+	struct guise_join_request q = { .magic = GUISE_JOIN_MAGIC,
+					.abi = GUISE_ABI,
+					.pid = getpid() };
+	struct guise_join_reply r;
+	int pair[2], fds, proc, status;
+
+	channel(pair);
+	send_raw(&q, sizeof(q), &pair[1], 1);
+	close(pair[1]);
+	proc = guise_server_request(&server);
+	tap(proc == 2 && server.members == 1 && server.joined == 1, "a member gets a free place");
+	tap(holder.region->procs[2].used && holder.region->procs[2].pid == getpid() &&
+		    holder.region->procs[2].start_time && !holder.region->procs[2].dead,
+	    "the region knows it by pid and start time");
+	status = answer_on(pair[0], &r, &fds);
+	tap(!status && r.proc == 2 && r.base == 0x7e9000000000 && fds == 6 && r.links[2] == 2,
+	    "the answer has the region, the image, the bell, the pipe and the link");
+	tap(!guise_join_check_reply(&r, sizeof(r), fds), "and the joiner finds it well-formed");
+	tap(guise_server_hear(&server, 2), "the member lives");
+	if (send(pair[0], "gibberish", 9, 0) != 9)
+		abort();
+	tap(guise_server_hear(&server, 2) && server.refused == 1,
+	    "what it says on its channel is counted, no more");
+
+	close(pair[0]);
+	tap(!guise_server_hear(&server, 2), "its channel hangs up");
+	guise_server_gone(&server, 2);
+	guise_server_gone(&server, 2);
+	tap(holder.region->procs[2].dead && (holder.region->irq_pending & GUISE_IRQ_REAP) &&
+		    !server.members,
+	    "it is marked dead for the reaper, once");
+}
+
+static void refuses(const char *name, const void *data, size_t len, const int *fd, int n,
+		    int answered, const char *word)
+{
+	uint64_t before = server.refused;
+	struct guise_join_reply r = { 0 };
+	int fds, ret, open_before = open_descriptors();
+
+	send_raw(data, len, fd, n);
+	ret = guise_server_request(&server);
+	tap(ret < 0 && ret != -EAGAIN && ret != -EPIPE && server.refused == before + 1,
+	    "%s is refused and counted", name);
+	if (answered >= 0)
+		tap(answer_on(answered, &r, &fds) < 0 && !fds && strstr(r.error, word),
+		    "... with the sentence: %s", r.error);
+	tap(open_descriptors() == open_before, "... and leaves no descriptor open");
+}
+
+static void refusals(void)
+{
+	struct guise_join_request q = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
+	char big[4096] = "";
+	int pair[2], pipes[2], many[8];
+
+	channel(pair);
+	for (int i = 0; i < 8; i++)
+		many[i] = pair[1];
+	if (pipe2(pipes, O_CLOEXEC))
+		abort();
+	refuses("an empty message", "", 0, NULL, 0, -1, "");
+	refuses("a byte", "x", 1, NULL, 0, -1, "");
+	refuses("a page", big, sizeof(big), &pair[1], 1, pair[0], "not a request");
+	refuses("a request without a channel", &q, sizeof(q), NULL, 0, -1, "");
+	refuses("a request with eight", &q, sizeof(q), many, 8, pair[0], "8 descriptors");
+	refuses("a pipe for a channel", &q, sizeof(q), &pipes[1], 1, -1, "");
+	q.abi += 7;
+	refuses("another version", &q, sizeof(q), &pair[1], 1, pair[0], "another version");
+	q.abi -= 7;
+	holder.region->dead = 1;
+	refuses("a lost stack's joiner", &q, sizeof(q), &pair[1], 1, pair[0], "is lost");
+	holder.region->dead = 0;
+
+	/* A channel that the parent made, sent by a child. */
+	if (!fork()) {
+		send_raw(&q, sizeof(q), &pair[1], 1);
+		_exit(0);
+	}
+	wait(NULL);
+	tap(guise_server_request(&server) == -EPERM, "a channel that another process made is refused");
+
+	for (int i = 0; i < GUISE_MAX_PROCS; i++)
+		holder.region->procs[i].used = 1;
+	refuses("one process too many", &q, sizeof(q), &pair[1], 1, pair[0], "1024 processes");
+	holder.region->procs[3].used = 0;
+	close(pair[0]);
+	close(pair[1]);
+
+	/* The joiner has died before it is answered. */
+	channel(pair);
+	send_raw(&q, sizeof(q), &pair[1], 1);
+	close(pair[1]);
+	close(pair[0]);
+	tap(guise_server_request(&server) < 0 && !holder.region->procs[3].used && !server.members,
+	    "a joiner that is gone before the answer keeps no place");
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* The joiner's side, in a child, against this holder. */
+static void joins(void)
+{
+	struct pollfd p = { .fd = server.ticket, .events = POLLIN };
+	int status, proc, err = 0;
+	pid_t child;
+
+	child = fork();
+	if (!child) {
+		char number[16];
+
+		snprintf(number, sizeof(number), "%d", ticket);
+		setenv("GUISE_STACK", number, 1);
+		if (!guise_join(-1, &err) && err == -EINVAL &&
+		    strstr(guise_error(), "not a guise region"))
+			_exit(0);
+		printf("# %d: %s\n", err, guise_error());
+		_exit(1);
+	}
+	tap(poll(&p, 1, 20000) == 1 && (proc = guise_server_request(&server)) >= 0,
+	    "guise_join() finds the ticket in $GUISE_STACK and asks");
+	tap(holder.region->procs[proc].pid == child, "the kernel says who it is");
+	tap(waitpid(child, &status, 0) == child && !status,
+	    "it takes the answer, and says that this is no region");
+	tap(!guise_server_hear(&server, (unsigned int)proc), "and the holder sees it leave");
+	guise_server_gone(&server, (unsigned int)proc);
+
+	unsetenv("GUISE_STACK");
+	tap(!guise_join(-1, &err) && err == -ENOENT && strstr(guise_error(), "guise run"),
+	    "without a ticket: a sentence");
+	tap(!guise_join(holder.image_fd, &err) && err == -ENOTSOCK &&
+		    strstr(guise_error(), "not a ticket"),
+	    "with something that is none: a sentence");
+	tap(!guise_join(9999, &err) && err == -EBADF, "with nothing: a sentence");
+}
+
+static void ends(void)
+{
+	int err = 0;
+
+	close(ticket);
+	tap(guise_server_request(&server) == -EPIPE && server.ticket < 0,
+	    "the last copy of the ticket is closed: the holder is told");
+	tap(guise_server_request(&server) == -EPIPE, "and stays told");
+	guise_server_end(&server);
+
+	/* A ticket whose holder is gone. */
+	int pair[2];
+
+	channel(pair);
+	close(pair[1]);
+	tap(!guise_join(pair[0], &err) && err == -ENETDOWN && strstr(guise_error(), "holder is gone"),
+	    "to join a holder that is gone: a sentence");
+	close(pair[0]);
+}
+
+int main(void)
+{
+	judge();
+	make_holder();
+	admits();
+	refusals();
+	joins();
+	ends();
+	return tap_end();
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A bulk transfer between two namespaces over a veth cable with delay and
+ * loss, in simulated time. Prints a line for every packet that the receiving
+ * interface saw (time, length, hash of its bytes), and at the end what the
+ * transfer took. The same seed must print the same, whatever the machine does.
+ *
+ * Usage: transfer SEED [CONGESTION-CONTROL [BYTES [NETEM-SPEC]]]
+ */
+#include "guise/guise.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PORT 5001
+
+static void check(long ret, const char *what)
+{
+	if (ret >= 0)
+		return;
+	fprintf(stderr, "transfer: %s: %s (%s)\n", what, strerror((int)-ret), guise_error());
+	exit(1);
+}
+
+static uint64_t fnv1a(const unsigned char *p, size_t n)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	while (n--)
+		h = (h ^ *p++) * 0x100000001b3ull;
+	return h;
+}
+
+/* Every packet that lies in the capture socket by now. */
+static void print_packets(struct guise_stack *s, int packet)
+{
+	static unsigned char frame[65536];
+	struct sockaddr_ll from;
+	socklen_t len = sizeof(from);
+	ssize_t n;
+
+	while ((n = guise_recvfrom(s, packet, frame, sizeof(frame), MSG_DONTWAIT,
+				   (struct sockaddr *)&from, &len)) > 0) {
+		printf("%" PRIu64 " %d %zd %016" PRIx64 "\n", guise_clock(s), from.sll_pkttype, n,
+		       fnv1a(frame, (size_t)n));
+		len = sizeof(from);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct guise_options opt = GUISE_OPTIONS_INIT;
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+	const char *cc = argc > 2 ? argv[2] : "cubic";
+	long bytes = argc > 3 ? atol(argv[3]) : 4000000, sent = 0, got = 0;
+	const char *netem = argc > 4 ? argv[4] : "delay 10ms loss 0.2% rate 100mbit limit 1000 seed 7";
+	static char buf[65536];
+	struct guise_stack *s;
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+	char spec[256];
+	int err, a, b, listener, out, in, packet, sndbuf = 4 << 20;
+	uint64_t start;
+
+	if (argc < 2) {
+		fprintf(stderr, "usage: transfer SEED [CC [BYTES [NETEM]]]\n");
+		return 2;
+	}
+	opt.simulated = 1;
+	opt.seed = strtoull(argv[1], NULL, 0);
+	s = guise_create(&opt, &err);
+	if (!s) {
+		fprintf(stderr, "transfer: %s\n", guise_error());
+		return 1;
+	}
+	check(a = guise_netns_new(s), "namespace a");
+	check(b = guise_netns_new(s), "namespace b");
+	check(guise_veth_add(s, a, "v", b, "v"), "veth");
+	snprintf(spec, sizeof(spec), "netem %s", netem);
+
+	check(guise_netns_enter(s, b), "enter b");
+	check(guise_addr_add(s, "v", "10.1.0.2/24"), "address b");
+	check(guise_link_set(s, "v", 1), "up b");
+	check(guise_qdisc_set(s, "v", spec), "netem b");
+	check(packet = guise_socket(s, AF_PACKET, SOCK_RAW | SOCK_NONBLOCK, htons(ETH_P_ALL)),
+	      "packet socket");
+	guise_setsockopt(s, packet, SOL_SOCKET, SO_RCVBUFFORCE, &sndbuf, sizeof(sndbuf));
+	check(listener = guise_socket(s, AF_INET, SOCK_STREAM, 0), "listener");
+	to.sin_addr.s_addr = htonl(INADDR_ANY);
+	check(guise_bind(s, listener, (struct sockaddr *)&to, sizeof(to)), "bind");
+	check(guise_listen(s, listener, 1), "listen");
+
+	check(guise_netns_enter(s, a), "enter a");
+	check(guise_addr_add(s, "v", "10.1.0.1/24"), "address a");
+	check(guise_link_set(s, "v", 1), "up a");
+	check(guise_qdisc_set(s, "v", spec), "netem a");
+	check(out = guise_socket(s, AF_INET, SOCK_STREAM, 0), "socket");
+	check(guise_setsockopt(s, out, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc)), cc);
+	inet_pton(AF_INET, "10.1.0.2", &to.sin_addr);
+	start = guise_clock(s);
+	check(guise_connect(s, out, (struct sockaddr *)&to, sizeof(to)), "connect");
+	check(in = guise_accept4(s, listener, NULL, NULL, SOCK_NONBLOCK), "accept");
+	while (got < bytes) {
+		struct pollfd p[3] = { { out, sent < bytes ? POLLOUT : 0, 0 },
+				       { in, POLLIN, 0 },
+				       { packet, POLLIN, 0 } };
+		ssize_t n;
+
+		check(guise_poll(s, p, 3, 120000) - 1, "poll (nothing for two minutes)");
+		print_packets(s, packet);
+		if (p[0].revents & POLLOUT) {
+			n = bytes - sent < (long)sizeof(buf) ? bytes - sent : (long)sizeof(buf);
+			n = guise_sendto(s, out, buf, (size_t)n, MSG_DONTWAIT, NULL, 0);
+			if (n != -EAGAIN)
+				check(n, "send");
+			sent += n > 0 ? n : 0;
+		}
+		while ((n = guise_read(s, in, buf, sizeof(buf))) > 0)
+			got += n;
+		if (n != -EAGAIN)
+			check(n - 1, "receive");
+	}
+	print_packets(s, packet);
+	memset(&info, 0, sizeof(info));
+	check(guise_getsockopt(s, out, IPPROTO_TCP, TCP_INFO, &info, &len), "TCP_INFO");
+	printf("done %s bytes %ld ns %" PRIu64 " retransmits %u cwnd %u\n", cc, got,
+	       guise_clock(s) - start, info.tcpi_total_retrans, info.tcpi_snd_cwnd);
+	guise_leave(s);
+	return 0;
+}
