@@ -230,7 +230,8 @@ static void refusals(void)
 {
 	struct guise_join_request q = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
 	char big[4096] = "";
-	int pair[2], pipes[2], many[8];
+	int pair[2], pipes[2], many[8], fds;
+	struct guise_join_reply r;
 
 	channel(pair);
 	for (int i = 0; i < 8; i++)
@@ -256,7 +257,8 @@ static void refusals(void)
 		_exit(0);
 	}
 	wait(NULL);
-	tap(guise_server_request(&server) == -EPERM, "a channel that another process made is refused");
+	tap(guise_server_request(&server) == -EPERM && answer_on(pair[0], &r, &fds) == -EPERM,
+	    "a channel that another process made is refused");
 
 	for (int i = 0; i < GUISE_MAX_PROCS; i++)
 		holder.region->procs[i].used = 1;
@@ -280,7 +282,7 @@ static void refusals(void)
 static void joins(void)
 {
 	struct pollfd p = { .fd = server.ticket, .events = POLLIN };
-	int status, proc, err = 0;
+	int status, proc = -1, err = 0;
 	pid_t child;
 
 	child = fork();
@@ -295,8 +297,10 @@ static void joins(void)
 		printf("# %d: %s\n", err, guise_error());
 		_exit(1);
 	}
-	tap(poll(&p, 1, 20000) == 1 && (proc = guise_server_request(&server)) >= 0,
-	    "guise_join() finds the ticket in $GUISE_STACK and asks");
+	if (poll(&p, 1, 20000) == 1)
+		proc = guise_server_request(&server);
+	if (!tap(proc >= 0, "guise_join() finds the ticket in $GUISE_STACK and asks"))
+		return;
 	tap(holder.region->procs[proc].pid == child, "the kernel says who it is");
 	tap(waitpid(child, &status, 0) == child && !status,
 	    "it takes the answer, and says that this is no region");
