@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"guise/internal/holder"
+	"guise/internal/hostnet"
+	"guise/internal/plan"
+)
+
+// print writes what guise run would use, and where each value is from: a flag,
+// a default, or chosen by guise (automatic), and then the plan.
+func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
+	var given []int // addresses that the user gave each link
+	for _, l := range s.Links {
+		given = append(given, len(l.Addresses))
+	}
+	if err := hostnet.Propose(s.Links); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	show := func(name, value, origin string) {
+		fmt.Fprintf(out, "%-10s %-40s # %s\n", name, value, origin)
+	}
+	flag := func(name string) string {
+		if cmd.Flags().Changed(name) {
+			return "--" + name
+		}
+		return "default"
+	}
+	name := "the program's"
+	if f.name != "" {
+		name = "--name"
+	}
+	show("name", s.Name, name)
+	show("memory", f.memory, flag("memory"))
+	show("cc", cmp.Or(s.CC, plan.CongestionControls[0]), flag("cc"))
+	show("mptcp", fmt.Sprint(s.MPTCP), flag("mptcp"))
+	for _, sysctl := range s.Sysctls {
+		show("sysctl", sysctl.String(), "--sysctl")
+	}
+	if len(s.Links) == 0 {
+		show("link", "none", "--link")
+	}
+	for i, l := range s.Links {
+		show("link", l.Inside+" "+strings.TrimPrefix(l.Flag, "--link "), flag("link"))
+		for k, a := range l.Addresses {
+			origin := "--ip"
+			if k >= given[i] {
+				origin = "automatic: a network that the host does not use"
+			}
+			show("ip", l.Inside+" "+a.String(), origin)
+		}
+		for _, g := range l.Gateways {
+			origin := flag("gateway")
+			if origin == "default" {
+				origin = "automatic: the host"
+			}
+			show("gateway", l.Inside+" "+g.String(), origin)
+		}
+	}
+	show("netem", cmp.Or(s.Netem, "none"), flag("netem"))
+	for _, d := range s.dns {
+		show("dns", d.String(), "--dns")
+	}
+	if len(s.dns) == 0 {
+		for _, r := range hostnet.Resolvers() {
+			show("dns", r.String(), "default: the host's /etc/resolv.conf")
+		}
+	}
+	fmt.Fprintf(out, "\n# The plan that guise-holder would get:\n%s", s.Plan(holder.FirstLinkFD).Text())
+	return nil
+}

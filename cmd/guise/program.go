@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// findProgram finds the program that a shell would start by that name.
+func findProgram(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, executable(name)
+	}
+	search, set := os.LookupEnv("PATH")
+	if !set {
+		search = "/bin:/usr/bin"
+	}
+	var found error
+	for _, dir := range filepath.SplitList(search) {
+		path := filepath.Join(dir, name)
+		if dir == "" || dir == "." {
+			path = "./" + name
+		}
+		err := executable(path)
+		if err == nil {
+			return path, nil
+		}
+		// A file that may not be executed is worth more words than none.
+		if f := (failure{}); errors.As(err, &f) && f.status == statusNotExecutable {
+			found = err
+		}
+	}
+	if found != nil {
+		return "", found
+	}
+	return "", failure{statusNotFound, fmt.Errorf("%s: no such program in $PATH", name)}
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR):
+		return failure{statusNotFound, fmt.Errorf("%s: no such file", path)}
+	case err != nil:
+		return failure{statusNotExecutable, err}
+	case info.IsDir():
+		return failure{statusNotExecutable, fmt.Errorf("%s: is a directory", path)}
+	}
+	if err := unix.Access(path, unix.X_OK); err != nil {
+		return failure{statusNotExecutable, fmt.Errorf("%s: %w", path, err)}
+	}
+	return nil
+}
+
+// execute becomes the program. It returns only when that fails.
+func execute(path string, argv, env []string) error {
+	err := syscall.Exec(path, argv, env)
+	if err == unix.ENOEXEC {
+		// A script without #!, which execvp(3) gives to the shell.
+		path, argv = shellFor(path, argv)
+		err = syscall.Exec(path, argv, env)
+	}
+	return execFailure(argv[0], err)
+}
+
+func shellFor(path string, argv []string) (string, []string) {
+	return "/bin/sh", append([]string{"sh", path}, argv[1:]...)
+}
+
+func execFailure(name string, err error) error {
+	status := statusNotExecutable
+	if errors.Is(err, fs.ErrNotExist) {
+		status = statusNotFound // of the file, or of the interpreter it names
+	}
+	return failure{status, fmt.Errorf("cannot execute %s: %w", name, err)}
+}
+
+// checkPreloadable refuses a program that would not load libguise-preload.so:
+// it would be on the host's stack, and nobody would notice.
+func checkPreloadable(path string) error {
+	for range 4 { // as deep as the kernel follows #!
+		interpreter, ok := interpreterOf(path)
+		if !ok {
+			break
+		}
+		path = interpreter
+	}
+	if reason := unpreloadable(path); reason != "" {
+		return failure{statusNotExecutable, fmt.Errorf("%s %s, so it cannot be put on a stack", path, reason)}
+	}
+	return nil
+}
+
+// interpreterOf is what a script names after #!.
+func interpreterOf(path string) (string, bool) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", false
+	}
+	defer file.Close()
+	first, _ := bufio.NewReaderSize(file, 256).ReadSlice('\n')
+	line, ok := bytes.CutPrefix(first, []byte("#!"))
+	words := bytes.Fields(line)
+	if !ok || len(words) == 0 {
+		return "", false
+	}
+	return string(words[0]), true
+}
+
+func unpreloadable(path string) string {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) == nil && os.Geteuid() != 0 {
+		_, err := unix.Getxattr(path, "security.capability", nil)
+		if st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 && int(st.Uid) != os.Geteuid() || err == nil {
+			return "gains privileges when it starts (setuid, or file capabilities), and the loader then ignores $LD_PRELOAD"
+		}
+	}
+	program, err := elf.Open(path)
+	if err != nil {
+		return "" // unreadable, or no ELF file: exec will tell
+	}
+	defer program.Close()
+	if self, err := elf.Open("/proc/self/exe"); err == nil {
+		defer self.Close()
+		if self.Class != program.Class || self.Machine != program.Machine {
+			return fmt.Sprintf("is for %v (%v), and guise is for %v", program.Machine, program.Class, self.Machine)
+		}
+	}
+	if program.Section(".go.buildinfo") != nil {
+		return "is written in Go, which makes its system calls without the C library"
+	}
+	for _, header := range program.Progs {
+		if header.Type == elf.PT_INTERP {
+			return ""
+		}
+	}
+	return "is statically linked"
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"guise/internal/holder"
+	"guise/internal/plan"
+	"guise/internal/suggest"
+)
+
+// lastWords is how long guise waits for a holder to end and undo everything,
+// once nobody needs the stack any more.
+const lastWords = 5 * time.Second
+
+// raise has a holder build the stack of the plan, and returns once it is
+// built. When it cannot be, the holder has ended.
+func raise(p *plan.Plan, links []*os.File, stop <-chan os.Signal) (*holder.Holder, int, error) {
+	h, err := holder.Start(p.Text(), links)
+	if err != nil {
+		return nil, 0, err
+	}
+	pid, err := h.Wait(stop)
+	if err != nil {
+		lower(h)
+		return nil, 0, explainBuild(p, err)
+	}
+	return h, pid, nil
+}
+
+// lower gives the stack up, and waits until its holder has ended.
+func lower(h *holder.Holder) (*holder.Summary, error) {
+	h.Ticket.Close()
+	return h.Summary(lastWords, nil)
+}
+
+// explainBuild names what the user wrote instead of the plan's line, which he
+// never saw.
+func explainBuild(p *plan.Plan, err error) error {
+	var signal holder.Interrupted
+	if errors.As(err, &signal) {
+		return interrupted(signal.Signal)
+	}
+	var build *holder.BuildError
+	if !errors.As(err, &build) {
+		return err
+	}
+	line, ok := p.Line(build.Line)
+	if !ok {
+		return fmt.Errorf("the stack could not be built: %w", err)
+	}
+	if line.Origin == "" {
+		return fmt.Errorf("the stack could not be built: %w (plan: %s)", err, line.Text)
+	}
+	return usage("%s: %w%s", line.Origin, err, sysctlHint(line.Text))
+}
+
+func interrupted(s os.Signal) error {
+	if number, ok := s.(unix.Signal); ok {
+		return failure{status: 128 + int(number)}
+	}
+	return failure{status: statusFailed}
+}
+
+// sysctlHint suggests a name for a sysctl that the stack does not know, from
+// those of the host's kernel, which has nearly the same.
+func sysctlHint(line string) string {
+	words := strings.Fields(line)
+	if words[0] != "sysctl" {
+		return ""
+	}
+	const root = "/proc/sys"
+	key := strings.ReplaceAll(words[1], ".", "/")
+	if _, err := os.Stat(filepath.Join(root, key)); err == nil {
+		return ""
+	}
+	var known []string
+	filepath.WalkDir(filepath.Join(root, "net"), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			relative, _ := filepath.Rel(root, path)
+			known = append(known, strings.ReplaceAll(relative, "/", "."))
+		}
+		return nil
+	})
+	near := suggest.Near(strings.ReplaceAll(key, "/", "."), known)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package holder
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Environment is environ with the variables that put a program on the stack.
+// What is preloaded already stays, and comes first.
+func Environment(environ []string, preload string, ticket int, mptcp bool) ([]string, error) {
+	if strings.ContainsFunc(preload, separates) {
+		return nil, fmt.Errorf("%s cannot be preloaded: the loader takes blanks and colons in $LD_PRELOAD for separators; "+
+			"move guise to another directory", preload)
+	}
+	preloads := preload
+	env := slices.DeleteFunc(withoutStack(environ), func(v string) bool {
+		before, ok := strings.CutPrefix(v, preloadVariable)
+		if ok && before != "" {
+			preloads = before + ":" + preload
+		}
+		return ok
+	})
+	env = append(env, preloadVariable+preloads, "GUISE_STACK="+strconv.Itoa(ticket))
+	if mptcp {
+		env = append(env, "GUISE_MPTCP=1")
+	}
+	return env, nil
+}
+
+const preloadVariable = "LD_PRELOAD="
+
+// withoutStack is environ without what puts a program on a stack: guise may
+// itself have been started by a program on one.
+func withoutStack(environ []string) []string {
+	var env []string
+	for _, v := range environ {
+		switch name, value, _ := strings.Cut(v, "="); name {
+		case "GUISE_STACK", "GUISE_MPTCP":
+		case "LD_PRELOAD":
+			others := slices.DeleteFunc(strings.FieldsFunc(value, separates),
+				func(p string) bool { return filepath.Base(p) == Preload })
+			if len(others) > 0 {
+				env = append(env, preloadVariable+strings.Join(others, ":"))
+			}
+		default:
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// separates says whether the loader takes r for the end of a path.
+func separates(r rune) bool { return strings.ContainsRune(": \t\n", r) }

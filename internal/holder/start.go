@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package holder
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Descriptors as the holder sees them; those of the links follow.
+const (
+	planFD = 3 + iota
+	ticketFD
+	statusFD
+	FirstLinkFD
+)
+
+// Spawn is the first argument of guise when it is only to start a holder.
+//
+// The holder must be nobody's child: the program that guise run becomes would
+// otherwise find a child of its own that it never made. So guise starts guise,
+// which starts the holder and ends.
+const Spawn = "spawn-holder"
+
+// Holder is a running holder.
+type Holder struct {
+	// Ticket is the right to join: the descriptor that the program inherits.
+	// The stack lasts while copies of it, or members, are left.
+	Ticket *os.File
+
+	reports <-chan report
+}
+
+// Start starts a holder that builds the stack that plan describes on the
+// links' descriptors. Wait then says how that went.
+func Start(plan string, links []*os.File) (h *Holder, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the path of this program: %w", err)
+	}
+	program, err := Find(Program)
+	if err != nil {
+		return nil, err
+	}
+	planFile, err := memoryFile("guise-plan", plan)
+	if err != nil {
+		return nil, err
+	}
+	defer planFile.Close()
+	ours, its, err := socketpair(unix.SOCK_SEQPACKET, "ticket")
+	if err != nil {
+		return nil, err
+	}
+	defer its.Close()
+	hear, say, err := socketpair(unix.SOCK_STREAM, "status")
+	if err != nil {
+		ours.Close()
+		return nil, err
+	}
+	defer say.Close()
+	h = &Holder{Ticket: ours, reports: listen(hear)}
+
+	files := append([]*os.File{planFile, its, say}, links...)
+	cmd := exec.Command(self, Spawn, program, strconv.Itoa(len(files)))
+	cmd.Stderr = os.Stderr
+	cmd.ExtraFiles = files
+	// A session of its own, so that Ctrl-C in the terminal is the program's.
+	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+	if err := cmd.Run(); err != nil {
+		h.Ticket.Close()
+		return nil, fmt.Errorf("cannot start %s: %w", program, err)
+	}
+	return h, nil
+}
+
+// RunSpawn is what the process between guise and the holder does: args are
+// the path of the holder and the number of descriptors, from 3 on.
+func RunSpawn(args []string) error {
+	if len(args) != 2 {
+		return errors.New("this command is guise's own")
+	}
+	count, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	files := []*os.File{null, null, os.Stderr}
+	for fd := planFD; fd < planFD+count; fd++ {
+		files = append(files, os.NewFile(uintptr(fd), "inherited"))
+	}
+	_, err = os.StartProcess(args[0], []string{args[0],
+		"--plan", strconv.Itoa(planFD), "--ticket", strconv.Itoa(ticketFD), "--status", strconv.Itoa(statusFD)},
+		&os.ProcAttr{Dir: "/", Env: withoutStack(os.Environ()), Files: files})
+	return err
+}
+
+// MoveTicket puts the ticket where no program looks for a descriptor of its
+// own, close to the top of what may be open, and lets it be inherited. It
+// returns the number there.
+//
+// Some of the numbers are left free above it: libguise puts its own there.
+func (h *Holder) MoveTicket() (int, error) {
+	top := 1024
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < uint64(top) {
+		top = int(limit.Cur)
+	}
+	for fd := max(top-24, top/2); fd > 2; fd-- {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
+			continue
+		}
+		if err := unix.Dup3(int(h.Ticket.Fd()), fd, 0); err != nil {
+			return -1, fmt.Errorf("cannot move the ticket to descriptor %d: %w", fd, err)
+		}
+		h.Ticket.Close()
+		h.Ticket = os.NewFile(uintptr(fd), "ticket")
+		return fd, nil
+	}
+	return -1, errors.New("all descriptors are taken; raise the limit (ulimit -n)")
+}
+
+func memoryFile(name, text string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a file in memory: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), name)
+	if _, err = file.WriteString(text); err == nil {
+		_, err = file.Seek(0, 0)
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("cannot write the plan: %w", err)
+	}
+	return file, nil
+}
+
+func socketpair(kind int, name string) (ours, its *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot make a socket pair: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), name), os.NewFile(uintptr(fds[1]), name), nil
+}

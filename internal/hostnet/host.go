@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"guise/internal/hostnet/journal"
+	"guise/internal/plan"
+)
+
+// Host is what a stack has of the host.
+type Host struct {
+	// Taps are the descriptors of the links, in their order. Whoever closes
+	// the last copy of one makes its tap vanish, if guise made it.
+	Taps []*os.File
+
+	journal *journal.Journal // nil: nothing was changed
+}
+
+// tap is a tap that guise makes, and the host's side of it.
+type tap struct {
+	link  *plan.Link
+	name  string
+	hosts []netip.Prefix // the host's addresses on it
+}
+
+// Propose finds names and addresses for the links that guise makes a tap for,
+// and writes the stack's share into them. It changes nothing on the host.
+func Propose(links []*plan.Link) error {
+	s, err := surveyHost()
+	if err != nil {
+		return err
+	}
+	_, err = s.propose(links)
+	return err
+}
+
+func (s *survey) propose(links []*plan.Link) ([]tap, error) {
+	var taps []tap
+	for _, l := range links {
+		if !l.Auto() {
+			continue
+		}
+		t := tap{link: l, name: s.freeName()}
+		if l.MTU == 0 && s.mtu < 1500 {
+			l.MTU = s.mtu
+		}
+		var err error
+		if len(l.Addresses) > 0 {
+			err = s.proposeHosts(&t)
+		} else {
+			err = s.proposeSubnets(&t)
+		}
+		if err != nil {
+			return nil, err
+		}
+		taps = append(taps, t)
+	}
+	return taps, nil
+}
+
+// proposeSubnets chooses all addresses of the link.
+func (s *survey) proposeSubnets(t *tap) error {
+	four, err := s.taken.free4()
+	if err != nil {
+		return err
+	}
+	s.join(t, four)
+	if !s.ipv6 {
+		return nil
+	}
+	six, err := s.taken.free6()
+	if err != nil {
+		return err
+	}
+	s.join(t, six)
+	return nil
+}
+
+func (s *survey) join(t *tap, p pair) {
+	t.hosts = append(t.hosts, p.host)
+	t.link.Addresses = append(t.link.Addresses, p.stack)
+	t.link.Gateways = append(t.link.Gateways, p.host.Addr())
+	s.taken = append(s.taken, p.host.Masked())
+}
+
+// proposeHosts chooses the host's addresses beside those the user named.
+func (s *survey) proposeHosts(t *tap) error {
+	gateway := map[bool]bool{} // by Is4
+	for _, g := range t.link.Gateways {
+		gateway[g.Is4()] = true
+	}
+	for _, stack := range t.link.Addresses {
+		if used, ok := s.taken.by(stack.Masked()); ok {
+			return refuse("--ip %s: the host has %s itself, so packets between it and the stack would go astray; "+
+				"expected a network that the host does not use", stack, used)
+		}
+		host, err := opposite(stack, t.link.Gateways)
+		if err != nil {
+			return err
+		}
+		t.hosts = append(t.hosts, host)
+		s.taken = append(s.taken, host.Masked())
+		if is4 := host.Addr().Is4(); !gateway[is4] {
+			gateway[is4] = true
+			t.link.Gateways = append(t.link.Gateways, host.Addr())
+		}
+	}
+	return nil
+}
+
+// Prepare opens the taps of the links, and makes those that guise is to make,
+// with all that the host needs for them. id names the changes. When it fails,
+// everything was undone.
+func Prepare(id string, links []*plan.Link) (h *Host, err error) {
+	h = &Host{}
+	automatic := false
+	for _, l := range links {
+		automatic = automatic || l.Auto()
+	}
+	if !automatic {
+		return h, h.openTaps(links, nil)
+	}
+	if !Capability(unix.CAP_NET_ADMIN) {
+		return nil, refuse("to make a tap takes CAP_NET_ADMIN, which you do not have; use sudo, or --link tap:NAME with a tap of " +
+			"your own (sudo ip tuntap add NAME mode tap vnet_hdr user $USER), or --link none for a stack with lo only")
+	}
+	l, err := journal.Lock()
+	if err != nil {
+		return nil, err
+	}
+	defer l.Unlock()
+	if h.journal, err = l.New(id); err != nil {
+		return nil, err
+	}
+	// Empty, but it shows that there is room for one.
+	if err := l.Save(h.journal); err != nil {
+		return nil, fmt.Errorf("%w; nothing was changed", err)
+	}
+	defer func() {
+		if err != nil {
+			h.CloseTaps()
+			err = errors.Join(err, undo(l, h.journal))
+		}
+	}()
+	return h, h.prepare(l, links)
+}
+
+// prepare makes the taps, which need no journal as long as no other process
+// has them: they vanish with this one. Then everything else is noted, and done.
+func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
+	s, err := surveyHost()
+	if err != nil {
+		return err
+	}
+	taps, err := s.propose(links)
+	if err != nil {
+		return err
+	}
+	if err := h.openTaps(links, taps); err != nil {
+		return err
+	}
+	// A journal that cannot be read has been complained of (Sweep), and holds
+	// nothing that this one could adopt.
+	others, _ := l.List()
+	h.journal.Adopt(others)
+	ipv6 := false
+	for _, t := range taps {
+		device, err := netlink.LinkByName(t.name)
+		if err != nil {
+			return fmt.Errorf("cannot find %s: %w", t.name, err)
+		}
+		h.journal.Steps = append(h.journal.Steps,
+			journal.Step{Kind: journal.Device, Name: t.name, Index: device.Attrs().Index})
+		ipv6 = ipv6 || t.ipv6()
+	}
+	forward, err := needForwarding(hostSysctls, h.journal, s.others, ipv6)
+	if err != nil {
+		return err
+	}
+	tables := s.tables("guise_"+h.journal.ID(), taps, forward)
+	for _, t := range tables {
+		h.journal.Steps = append(h.journal.Steps,
+			journal.Step{Kind: journal.Table, Family: familyNames[t.family], Name: t.name})
+	}
+	h.journal.Steps = append(h.journal.Steps, forward.steps...)
+	if err := l.Save(h.journal); err != nil {
+		return err
+	}
+
+	for _, t := range taps {
+		if err := t.configure(); err != nil {
+			return err
+		}
+	}
+	for _, t := range tables {
+		if err := t.add(); err != nil {
+			return err
+		}
+	}
+	for _, w := range forward.writes {
+		if err := hostSysctls.write(w.Key, w.Set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openTaps opens a tap for each link: taps are those that guise makes, in the
+// order of their links.
+func (h *Host) openTaps(links []*plan.Link, taps []tap) error {
+	for _, l := range links {
+		var file *os.File
+		var err error
+		switch {
+		case l.Auto():
+			file, err = openTap(taps[0].name)
+			taps = taps[1:]
+		case l.Device != "":
+			if file, err = openTap(l.Device); err == nil && Capability(unix.CAP_NET_ADMIN) {
+				_, err = bringUp(l.Device)
+			}
+		default:
+			if err = CheckTapDescriptor(l.FD); err == nil {
+				file = os.NewFile(uintptr(l.FD), l.Flag)
+			}
+		}
+		if file != nil {
+			h.Taps = append(h.Taps, file)
+		}
+		if err != nil {
+			h.CloseTaps()
+			return err
+		}
+	}
+	return nil
+}
+
+// ipv6 says whether the stack behind the tap has IPv6.
+func (t tap) ipv6() bool {
+	return slices.ContainsFunc(t.hosts, func(p netip.Prefix) bool { return p.Addr().Is6() })
+}
+
+// configure gives a tap the host's addresses. All of it goes with the tap.
+func (t tap) configure() error {
+	device, err := netlink.LinkByName(t.name)
+	if err != nil {
+		return fmt.Errorf("cannot find %s: %w", t.name, err)
+	}
+	if t.link.MTU != 0 {
+		if err := netlink.LinkSetMTU(device, t.link.MTU); err != nil {
+			return fmt.Errorf("cannot give %s an MTU of %d: %w", t.name, t.link.MTU, err)
+		}
+	}
+	v4, v6 := "net/ipv4/conf/"+t.name, "net/ipv6/conf/"+t.name
+	if hostSysctls.has(v6 + "/disable_ipv6") {
+		disable := "1"
+		if t.ipv6() {
+			disable = "0"
+		}
+		if err := hostSysctls.ensure(v6+"/disable_ipv6", disable); err != nil {
+			return err
+		}
+	}
+	for _, host := range t.hosts {
+		if err := addAddress(device, host); err != nil {
+			return err
+		}
+	}
+	if _, err := bringUp(t.name); err != nil {
+		return err
+	}
+	if err := hostSysctls.ensure(v4+"/forwarding", "1"); err != nil {
+		return err
+	}
+	if t.ipv6() && hostSysctls.has(v6+"/force_forwarding") {
+		return hostSysctls.ensure(v6+"/force_forwarding", "1")
+	}
+	return nil
+}
+
+func addAddress(device netlink.Link, p netip.Prefix) error {
+	address := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+	if p.Addr().Is6() {
+		// Nobody else is on this link, so nobody need be asked.
+		address.Flags = unix.IFA_F_NODAD
+	}
+	if err := netlink.AddrAdd(device, address); err != nil {
+		return fmt.Errorf("cannot give %s the address %s: %w", device.Attrs().Name, p, err)
+	}
+	return nil
+}
+
+// tables are the firewall's, one for each IP version in use.
+func (s *survey) tables(name string, taps []tap, forward *forwarding) []table {
+	four := table{name: name, family: nftables.TableFamilyIPv4, closed: forward.closed4}
+	six := table{name: name, family: nftables.TableFamilyIPv6, closed: forward.closed6}
+	for _, t := range taps {
+		four.taps, six.taps = append(four.taps, t.name), append(six.taps, t.name)
+		for _, a := range t.link.Addresses {
+			if a.Addr().Is4() {
+				four.stacks = append(four.stacks, a)
+			} else {
+				six.stacks = append(six.stacks, a)
+			}
+		}
+	}
+	if len(six.stacks) == 0 {
+		return []table{four}
+	}
+	return []table{four, six}
+}
+
+// Journal is the path of the journal, or "" when nothing on the host needs
+// to be undone.
+func (h *Host) Journal() string {
+	if h.journal == nil {
+		return ""
+	}
+	return h.journal.Path()
+}
+
+// CloseTaps closes this process's descriptors of the taps.
+func (h *Host) CloseTaps() {
+	for _, t := range h.Taps {
+		t.Close()
+	}
+	h.Taps = nil
+}
+
+// HandOver makes the holder the one that undoes everything.
+func (h *Host) HandOver(pid int) error {
+	if h.journal == nil {
+		return nil
+	}
+	l, err := journal.LockExisting(journal.Directory())
+	if errors.Is(err, journal.ErrNone) {
+		return nil // the holder has ended already, and undone it
+	}
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	return l.HandOver(h.journal, pid)
+}
+
+// Undo takes everything back, when no holder could be started to do it.
+func (h *Host) Undo() error {
+	h.CloseTaps()
+	if h.journal == nil {
+		return nil
+	}
+	return Undo(h.journal.Path())
+}

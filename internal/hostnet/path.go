@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"guise/internal/plan"
+)
+
+// OpenEnd makes the tap at one end of a path, brings it up and gives it its
+// addresses. A tap that is there already is used as it is. Nothing is noted
+// in a journal: what is made here vanishes with the descriptor's last copy.
+func OpenEnd(e plan.End, mtu int) (tap *os.File, err error) {
+	open := func() error {
+		tap, err = openEnd(e, mtu)
+		return err
+	}
+	if e.Namespace == "" {
+		err = open()
+	} else {
+		err = inNamed(e.Namespace, open)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e, err)
+	}
+	return tap, nil
+}
+
+func inNamed(name string, f func() error) error {
+	namespace, err := openNamed(name)
+	if err != nil {
+		return err
+	}
+	defer namespace.Close()
+	if !Capability(unix.CAP_SYS_ADMIN) {
+		return refuse("to enter a network namespace takes CAP_SYS_ADMIN, which you do not have; use sudo, " +
+			"or taps of your own in this namespace (tap:IFNAME)")
+	}
+	return inNamespace(namespace, f)
+}
+
+func openEnd(e plan.End, mtu int) (*os.File, error) {
+	_, missing := netlink.LinkByName(e.Device)
+	if missing == nil && len(e.Addresses) > 0 {
+		return nil, refuse("%s exists already and would keep the addresses; add them yourself (ip address add), "+
+			"or name a tap that is still to be made", e.Device)
+	}
+	tap, err := openTap(e.Device)
+	if err != nil {
+		return nil, err
+	}
+	if missing == nil && !Capability(unix.CAP_NET_ADMIN) {
+		return tap, nil // its owner brings it up
+	}
+	if err := configureEnd(e, mtu); err != nil {
+		tap.Close()
+		return nil, err
+	}
+	return tap, nil
+}
+
+func configureEnd(e plan.End, mtu int) error {
+	device, err := bringUp(e.Device)
+	if err != nil {
+		return err
+	}
+	if mtu != 0 {
+		if err := netlink.LinkSetMTU(device, mtu); err != nil {
+			return fmt.Errorf("cannot give it an MTU of %d: %w", mtu, err)
+		}
+	}
+	for _, a := range e.Addresses {
+		if err := addAddress(device, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

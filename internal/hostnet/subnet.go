@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// The subnets between the host and its stacks come from these, in order.
+// None is one that home routers, VPNs or container engines use by default.
+// Within each, a stack gets a /30: .1 is the host, .2 the stack.
+var pools4 = []netip.Prefix{
+	netip.MustParsePrefix("10.213.0.0/16"),
+	netip.MustParsePrefix("172.29.128.0/17"),
+	netip.MustParsePrefix("192.168.213.0/24"),
+}
+
+// pool6 is a unique local prefix whose "random" 40 bits spell guise; a stack
+// gets a /64 of it: ::1 is the host, ::2 the stack.
+var pool6 = netip.MustParsePrefix("fd67:7569:7365::/48")
+
+// A route as wide as these or wider is a way to anywhere (a VPN's 0.0.0.0/1,
+// the Internet's 2000::/3), not a network that a subnet could collide with.
+const (
+	anywhere4 = 7
+	anywhere6 = 15
+)
+
+// taken are networks that the host uses.
+type taken []netip.Prefix
+
+// by is the network of the host that overlaps p, if there is one.
+func (t taken) by(p netip.Prefix) (netip.Prefix, bool) {
+	for _, u := range t {
+		wide := anywhere6
+		if u.Addr().Is4() {
+			wide = anywhere4
+		}
+		if u.Bits() > wide && u.Overlaps(p) {
+			return u, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// pair is a subnet with an address for each side, the prefix length included.
+type pair struct {
+	host, stack netip.Prefix
+}
+
+func newPair(subnet netip.Prefix) pair {
+	first := subnet.Addr().Next()
+	return pair{netip.PrefixFrom(first, subnet.Bits()), netip.PrefixFrom(first.Next(), subnet.Bits())}
+}
+
+// free4 finds a private subnet that the host does not use.
+func (t taken) free4() (pair, error) {
+	for _, pool := range pools4 {
+		for a := pool.Addr(); pool.Contains(a); a = advance(a, 4) {
+			if subnet := netip.PrefixFrom(a, 30); !t.has(subnet) {
+				return newPair(subnet), nil
+			}
+		}
+	}
+	return pair{}, refuse("this host has routes to all of %v, and guise finds no subnet for the stack; name one: --ip ADDR/LEN", pools4)
+}
+
+// free6 finds a unique local subnet that the host does not use.
+func (t taken) free6() (pair, error) {
+	a := pool6.Addr().As16()
+	for n := 1; n < 1<<16; n++ {
+		a[6], a[7] = byte(n>>8), byte(n)
+		if subnet := netip.PrefixFrom(netip.AddrFrom16(a), 64); !t.has(subnet) {
+			return newPair(subnet), nil
+		}
+	}
+	return pair{}, fmt.Errorf("this host has routes to all of %v", pool6)
+}
+
+func (t taken) has(p netip.Prefix) bool {
+	_, ok := t.by(p)
+	return ok
+}
+
+func advance(a netip.Addr, n int) netip.Addr {
+	for ; n > 0; n-- {
+		a = a.Next()
+	}
+	return a
+}
+
+// opposite is the host's address beside the stack's own: the gateway if the
+// user named one there, else the first that is left.
+func opposite(stack netip.Prefix, gateways []netip.Addr) (netip.Prefix, error) {
+	for _, g := range gateways {
+		if stack.Contains(g) {
+			return netip.PrefixFrom(g, stack.Bits()), nil
+		}
+	}
+	subnet := stack.Masked()
+	a := subnet.Addr()
+	// The first and the last address of an IPv4 network are no host's, nor is
+	// the first of an IPv6 one; with two addresses in all, both are.
+	if subnet.Bits() < a.BitLen()-1 {
+		a = a.Next()
+	}
+	if a == stack.Addr() {
+		a = a.Next()
+	}
+	if !subnet.Contains(a) || a.Is4() && subnet.Bits() < 31 && !subnet.Contains(a.Next()) {
+		return netip.Prefix{}, refuse("%s leaves no address for the host beside the stack; expected a shorter prefix, as in %s/%d",
+			stack, stack.Addr(), stack.Addr().BitLen()-2)
+	}
+	return netip.PrefixFrom(a, stack.Bits()), nil
+}

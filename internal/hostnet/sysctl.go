@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"guise/internal/hostnet/journal"
+)
+
+// sysctls is a directory of sysctls: /proc/sys, or one that a test made. Keys
+// are paths below it, because an interface's name can hold dots.
+type sysctls string
+
+const hostSysctls sysctls = "/proc/sys"
+
+func (s sysctls) read(key string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(string(s), key))
+	return strings.TrimSpace(string(text)), err
+}
+
+func (s sysctls) has(key string) bool {
+	_, err := s.read(key)
+	return err == nil
+}
+
+func (s sysctls) write(key, value string) error {
+	err := os.WriteFile(filepath.Join(string(s), key), []byte(value), 0)
+	if errors.Is(err, unix.EROFS) {
+		return refuse("%s is read-only here, and a stack behind a tap needs %s=%s; set it from outside "+
+			"(docker run --sysctl ...), or use --link none: %w", s, strings.ReplaceAll(key, "/", "."), value, err)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot set %s to %s: %w", key, value, err)
+	}
+	return nil
+}
+
+// ensure writes a value where it does not stand yet: many containers may read
+// their sysctls only.
+func (s sysctls) ensure(key, value string) error {
+	if now, err := s.read(key); err == nil && now == value {
+		return nil
+	}
+	return s.write(key, value)
+}
+
+// restore writes a sysctl's old value again. A sysctl that vanished (with its
+// interface), and one that somebody else has set since, stays as it is.
+func (s sysctls) restore(step journal.Step) error {
+	now, err := s.read(step.Key)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && now != step.Set {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.write(step.Key, step.Old)
+}
+
+// forwarding is what the host needs in order to pass packets between the
+// stacks' taps and its other interfaces, and no more than that.
+//
+// IPv4 asks the interface that a packet came in on, so every interface that
+// does not forward yet is told to. For IPv6, kernels from 6.17 on have the
+// same in force_forwarding. Older ones know only a switch for all, and an
+// interface that forwards stops listening to router advertisements unless its
+// accept_ra is 2: the host would lose its own default route.
+//
+// A host that was no router must not become one between its other interfaces:
+// closed are those that forward only because of guise, and the firewall lets
+// nothing through from them but to a stack.
+type forwarding struct {
+	steps   []journal.Step // new ones, in the order of their making
+	writes  []journal.Step // those of old and new that do not stand yet
+	closed4 []string
+	closed6 []string
+}
+
+// needForwarding finds what must change; interfaces are those of the host
+// beside the taps. j holds what earlier stacks have changed already.
+func needForwarding(s sysctls, j *journal.Journal, interfaces []string, ipv6 bool) (*forwarding, error) {
+	f := &forwarding{}
+	for _, name := range interfaces {
+		changed, err := f.want(s, j, "net/ipv4/conf/"+name+"/forwarding", "1")
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			f.closed4 = append(f.closed4, name)
+		}
+	}
+	if !ipv6 {
+		return f, nil
+	}
+	const all = "net/ipv6/conf/all/forwarding"
+	before, err := s.read(all)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", all, err)
+	}
+	if _, ours := j.Sysctl(all); before != "0" && !ours {
+		return f, nil
+	}
+	oneByOne := s.has("net/ipv6/conf/all/force_forwarding")
+	for _, name := range interfaces {
+		conf := "net/ipv6/conf/" + name
+		if oneByOne {
+			changed, err := f.want(s, j, conf+"/force_forwarding", "1")
+			if err != nil {
+				return nil, err
+			}
+			if changed {
+				f.closed6 = append(f.closed6, name)
+			}
+			continue
+		}
+		f.closed6 = append(f.closed6, name)
+		_, ours := j.Sysctl(conf + "/accept_ra")
+		if now, _ := s.read(conf + "/accept_ra"); now == "1" || ours {
+			if _, err := f.want(s, j, conf+"/accept_ra", "2"); err != nil {
+				return nil, err
+			}
+		}
+		// The switch for all, turned off again, turns off this one too.
+		if now, _ := s.read(conf + "/forwarding"); now == "1" && before == "0" {
+			f.steps = append(f.steps, journal.Step{Kind: journal.Sysctl, Key: conf + "/forwarding", Set: "0", Old: "1"})
+		}
+	}
+	if !oneByOne {
+		if _, err := f.want(s, j, all, "1"); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// want notes that key must have the value, and says whether it is guise that
+// gave, or gives, it that value.
+func (f *forwarding) want(s sysctls, j *journal.Journal, key, value string) (bool, error) {
+	now, err := s.read(key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // the interface is gone, or has no such protocol
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot read %s: %w", key, err)
+	}
+	step, ours := j.Sysctl(key)
+	if !ours && now == value {
+		return false, nil
+	}
+	if !ours {
+		step = journal.Step{Kind: journal.Sysctl, Key: key, Set: value, Old: now}
+		f.steps = append(f.steps, step)
+	}
+	if now != value {
+		f.writes = append(f.writes, step)
+	}
+	return true, nil
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+
+	"guise/internal/hostnet/journal"
+)
+
+// Undo takes back what the journal at path names, and removes it. A journal
+// that is not there was undone already.
+func Undo(path string) error {
+	l, err := journal.LockExisting(filepath.Dir(path))
+	if errors.Is(err, journal.ErrNone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	j, err := l.Load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return undo(l, j)
+}
+
+// Sweep undoes the journals whose owners were killed before they could.
+func Sweep() error {
+	l, err := journal.LockExisting(journal.Directory())
+	if errors.Is(err, journal.ErrNone) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	return sweep(l)
+}
+
+func sweep(l *journal.Locked) error {
+	journals, err := l.List()
+	for _, j := range journals {
+		if !j.Expired() && !j.Abandoned() {
+			continue
+		}
+		if e := undo(l, j); e != nil {
+			err = errors.Join(err, fmt.Errorf("cannot undo all that %s names: %w", j.Path(), e))
+		}
+	}
+	return err
+}
+
+// undo keeps the journal when a step fails: the next guise tries again.
+func undo(l *journal.Locked, j *journal.Journal) error {
+	if !j.Expired() {
+		// A journal that cannot be read shares nothing that could be known.
+		others, _ := l.List()
+		err := visit(j.Namespace, func() error {
+			var failed []error
+			for i := len(j.Steps) - 1; i >= 0; i-- {
+				failed = append(failed, undoStep(j, others, j.Steps[i]))
+			}
+			return errors.Join(failed...)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return l.Remove(j)
+}
+
+func undoStep(j *journal.Journal, others []*journal.Journal, s journal.Step) error {
+	switch s.Kind {
+	case journal.Table:
+		return deleteTable(s.Family, s.Name)
+	case journal.Sysctl:
+		if j.Shared(others, s.Key) {
+			return nil
+		}
+		return hostSysctls.restore(s)
+	case journal.Device:
+		return deleteTap(s.Name, s.Index)
+	}
+	return fmt.Errorf("unknown step %q", s.Kind)
+}
+
+// deleteTap deletes a tap that members of a lost stack still hold open. The
+// index, which is not used again, tells it from a later one of that name.
+func deleteTap(name string, index int) error {
+	link, err := netlink.LinkByIndex(index)
+	if errors.As(err, &netlink.LinkNotFoundError{}) || err == nil && (link.Type() != "tuntap" || link.Attrs().Name != name) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot look for %s: %w", name, err)
+	}
+	if err := netlink.LinkDel(link); err != nil {
+		// The last descriptor may have gone in between.
+		if _, e := netlink.LinkByIndex(index); errors.As(e, &netlink.LinkNotFoundError{}) {
+			return nil
+		}
+		return fmt.Errorf("cannot delete %s: %w", name, err)
+	}
+	return nil
+}

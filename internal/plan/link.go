@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"guise/internal/suggest"
+)
+
+// Link is one network interface of the stack, and what it hangs on.
+type Link struct {
+	Inside  string // its name in the stack: eth0, eth1, ...
+	Device  string // the host's tap, by name; "" when FD is one, or guise is to make one
+	FD      int    // an open tap descriptor that guise inherited, or -1
+	MAC     string // of the stack's side; "" lets the holder choose
+	MTU     int    // 0: the default
+	Offload bool   // segmentation and checksums may be left to the other side
+
+	Addresses []netip.Prefix // of the stack, on this interface
+	Gateways  []netip.Addr   // of its default routes; at most one a family
+
+	Flag string // what the user wrote
+}
+
+// Auto says whether guise makes the tap and lets the host forward for it.
+func (l *Link) Auto() bool { return l.Device == "" && l.FD < 0 }
+
+// LinkKinds are the forms a --link can take.
+var LinkKinds = []string{"tap", "tap:IFNAME", "tap:fd=N", "none"}
+
+var linkOptions = []string{"mac", "mtu", "offload"}
+
+var deviceName = regexp.MustCompile(`^[^\s/:%,]{1,15}$`)
+
+// CheckDevice refuses what cannot be the name of a network interface.
+func CheckDevice(name string) error {
+	if !deviceName.MatchString(name) || name == "." || name == ".." {
+		return fmt.Errorf("%q cannot be the name of a network interface; expected 1 to 15 characters "+
+			"without blanks, '/', ':', '%%' and ','", name)
+	}
+	return oneLine(name)
+}
+
+// ParseLinks reads the values of --link. An empty list means a tap that guise
+// makes; the one word "none" means no link at all.
+func ParseLinks(specs []string, offload bool) ([]*Link, error) {
+	if len(specs) == 0 {
+		specs = []string{"tap"}
+	}
+	links := []*Link{}
+	for i, spec := range specs {
+		kind, options, _ := strings.Cut(spec, ",")
+		if kind == "none" {
+			if len(specs) > 1 || options != "" {
+				return nil, fmt.Errorf("none stands alone: a stack without a link has no other --link and no options")
+			}
+			break
+		}
+		l := &Link{Inside: fmt.Sprintf("eth%d", i), FD: -1, Offload: offload, Flag: "--link " + spec}
+		if err := l.parseKind(kind); err != nil {
+			return nil, err
+		}
+		if options != "" {
+			if err := l.parseOptions(strings.Split(options, ",")); err != nil {
+				return nil, fmt.Errorf("%s: %w", spec, err)
+			}
+		}
+		links = append(links, l)
+	}
+	if len(links) > MaxLinks {
+		return nil, fmt.Errorf("%d links are too many; a stack has at most %d", len(links), MaxLinks)
+	}
+	return links, nil
+}
+
+// MaxLinks is GUISE_MAX_LINKS of include/guise/host_ops.h.
+const MaxLinks = 16
+
+func (l *Link) parseKind(kind string) error {
+	kind, rest, _ := strings.Cut(kind, ":")
+	if kind != "tap" {
+		return fmt.Errorf("unknown kind of link %q; valid are %s", kind, strings.Join(LinkKinds, ", "))
+	}
+	if number, ok := strings.CutPrefix(rest, "fd="); ok {
+		fd, err := strconv.Atoi(number)
+		if err != nil || fd < 0 {
+			return fmt.Errorf("tap:%s: expected the number of an open descriptor, as in tap:fd=3", rest)
+		}
+		l.FD = fd
+		return nil
+	}
+	l.Device = rest
+	if rest == "" {
+		return nil
+	}
+	return CheckDevice(rest)
+}
+
+func (l *Link) parseOptions(options []string) error {
+	for _, option := range options {
+		key, value, _ := strings.Cut(option, "=")
+		switch key {
+		case "mac":
+			mac, err := net.ParseMAC(value)
+			if err != nil || len(mac) != 6 || mac[0]&1 != 0 || bytes.Equal(mac, make([]byte, 6)) {
+				return fmt.Errorf("%q is no MAC address of one interface; expected one as in 02:00:00:00:00:01", value)
+			}
+			l.MAC = mac.String()
+		case "mtu":
+			mtu, err := strconv.Atoi(value)
+			if err != nil {
+				return fmt.Errorf("mtu=%s; expected a number", value)
+			}
+			if err := CheckMTU(mtu); err != nil {
+				return err
+			}
+			l.MTU = mtu
+		case "offload":
+			if value != "on" && value != "off" {
+				return fmt.Errorf("offload=%s; expected offload=on or offload=off", value)
+			}
+			l.Offload = value == "on"
+		default:
+			return fmt.Errorf("unknown link option %q; %s", key, suggest.Hint(key, linkOptions))
+		}
+	}
+	return nil
+}
+
+// CheckMTU refuses what no Ethernet interface can have as its MTU.
+func CheckMTU(mtu int) error {
+	if mtu < 68 || mtu > 65521 {
+		return fmt.Errorf("%d is no MTU; expected a number from 68 to 65521", mtu)
+	}
+	return nil
+}
+
+// AddAddress reads [IFNAME=]ADDR/LEN; without IFNAME the first link is meant.
+func AddAddress(links []*Link, text string) error {
+	l, text, err := splitLink(links, text)
+	if err != nil {
+		return err
+	}
+	prefix, err := ParseInterfaceAddress(text)
+	if err != nil {
+		return err
+	}
+	l.Addresses = append(l.Addresses, prefix)
+	return nil
+}
+
+// AddGateway reads [IFNAME=]ADDR, after all addresses were added.
+func AddGateway(links []*Link, text string) error {
+	l, text, err := splitLink(links, text)
+	if err != nil {
+		return err
+	}
+	gateway, err := netip.ParseAddr(text)
+	if err != nil || gateway.Zone() != "" || gateway.IsUnspecified() || gateway.IsMulticast() {
+		return fmt.Errorf("%q is no address of a gateway; expected one as in 192.0.2.1 or 2001:db8::1", text)
+	}
+	for _, other := range l.Gateways {
+		if other.Is4() == gateway.Is4() {
+			return fmt.Errorf("%s is a second gateway of %s beside %s; expected one for each of IPv4 and IPv6",
+				gateway, l.Inside, other)
+		}
+	}
+	reached := gateway.IsLinkLocalUnicast() && gateway.Is6()
+	for _, a := range l.Addresses {
+		if a.Addr() == gateway {
+			return fmt.Errorf("%s is the stack's own address; expected the address of the router beside it", gateway)
+		}
+		reached = reached || a.Contains(gateway)
+	}
+	if !reached {
+		return fmt.Errorf("%s is on no network of %s; expected an address inside what --ip gives it (%s)",
+			gateway, l.Inside, joinPrefixes(l.Addresses))
+	}
+	l.Gateways = append(l.Gateways, gateway)
+	return nil
+}
+
+func splitLink(links []*Link, text string) (*Link, string, error) {
+	if len(links) == 0 {
+		return nil, "", fmt.Errorf("%q has no link to go to: the stack was asked to have none", text)
+	}
+	name, rest, named := strings.Cut(text, "=")
+	if !named {
+		return links[0], text, nil
+	}
+	var names []string
+	for _, l := range links {
+		if l.Inside == name {
+			return l, rest, nil
+		}
+		names = append(names, l.Inside)
+	}
+	return nil, "", fmt.Errorf("%q names no interface of the stack; valid are %s", text, strings.Join(names, ", "))
+}
+
+// ParseInterfaceAddress reads ADDR/LEN, an address that an interface can have.
+func ParseInterfaceAddress(text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil:
+		return p, fmt.Errorf("%q is no address with its prefix length; expected one as in 192.0.2.2/24 or 2001:db8::2/64", text)
+	case p.Addr().IsUnspecified() || p.Addr().IsMulticast() || p.Addr().IsLoopback() || p.Addr().Is4In6():
+		return p, fmt.Errorf("%s cannot be an interface's own address; expected one as in 192.0.2.2/24 or 2001:db8::2/64", p)
+	case p.Addr().Is4() && p.Bits() < 31 && p.Addr() == p.Masked().Addr():
+		return p, fmt.Errorf("%s is the network itself; expected an address inside it, such as %s/%d",
+			p, p.Addr().Next(), p.Bits())
+	}
+	return p, nil
+}
+
+func joinPrefixes(prefixes []netip.Prefix) string {
+	if len(prefixes) == 0 {
+		return "none yet"
+	}
+	var words []string
+	for _, p := range prefixes {
+		words = append(words, p.String())
+	}
+	return strings.Join(words, ", ")
+}
+
+// addTo writes the link and its addresses and routes, fd as the holder sees it.
+func (l *Link) addTo(p *Plan, fd int) {
+	text := fmt.Sprintf("link %s tap fd=%d", l.Inside, fd)
+	if l.MAC != "" {
+		text += " mac=" + l.MAC
+	}
+	if l.MTU != 0 {
+		text += fmt.Sprintf(" mtu=%d", l.MTU)
+	}
+	if !l.Offload {
+		text += " offload=off"
+	}
+	p.add(l.Flag, "%s", text)
+	for _, a := range l.Addresses {
+		p.add("--ip "+a.String(), "address %s %s", l.Inside, a)
+	}
+	p.add(l.Flag, "up %s", l.Inside)
+}

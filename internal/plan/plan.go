@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+// Package plan turns what a user asked for into the plan: the text that tells
+// guise-holder which stack to build (docs/plan.md).
+//
+// Everything a user can type is checked here, before anything on the host is
+// touched; an error names the thing and what would be valid. What only the
+// stack itself can know, whether it has a sysctl of that name for example, is
+// checked by the holder, which answers with the number of the plan's line: so
+// each line remembers what the user wrote to cause it.
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Line is one directive of a plan.
+type Line struct {
+	Text string
+	// Origin is what the user wrote to cause this line ("--netem delay 1ms"),
+	// or "" when guise added it by itself.
+	Origin string
+}
+
+// Plan is the text that a holder reads, line by line.
+type Plan struct {
+	Lines []Line
+}
+
+func (p *Plan) add(origin, format string, args ...any) {
+	p.Lines = append(p.Lines, Line{Text: fmt.Sprintf(format, args...), Origin: origin})
+}
+
+// Text is the plan as the holder reads it.
+func (p *Plan) Text() string {
+	var b strings.Builder
+	for _, l := range p.Lines {
+		b.WriteString(l.Text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Line is the directive of that number, counted from 1 as the holder does.
+func (p *Plan) Line(number int) (Line, bool) {
+	if number < 1 || number > len(p.Lines) {
+		return Line{}, false
+	}
+	return p.Lines[number-1], true
+}
+
+// Undo is what the holder runs when its last member has left:
+// `Program undo Journal`.
+type Undo struct {
+	Program, Journal string
+}
+
+// NewUndo refuses paths that a plan, whose words blanks separate, cannot hold.
+func NewUndo(program, journal string) (*Undo, error) {
+	for _, path := range []string{program, journal} {
+		if strings.ContainsFunc(path, unicode.IsSpace) || oneLine(path) != nil {
+			return nil, fmt.Errorf("%q contains blanks, which a plan cannot hold; move it to another directory", path)
+		}
+	}
+	return &Undo{program, journal}, nil
+}
+
+// addHead begins a plan. That the stack boots at a line of its own keeps a
+// failed boot from being blamed on the line after it.
+func (p *Plan) addHead(name string, memory uint64, undo *Undo) {
+	p.add("", "name %s", name)
+	p.add("", "memory %s", formatMemory(memory))
+	if undo != nil {
+		p.add("", "undo %s %s", undo.Program, undo.Journal)
+	}
+	p.add("", "boot")
+}
+
+// oneLine refuses text that would not stay one line of a plan.
+func oneLine(text string) error {
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			return fmt.Errorf("contains the control character %q", r)
+		}
+	}
+	return nil
+}

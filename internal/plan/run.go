@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package plan
+
+import "net/netip"
+
+// Run is a stack for one program, as `guise run` builds it.
+type Run struct {
+	Name    string
+	Memory  uint64
+	CC      string // "": the stack's default
+	MPTCP   bool
+	Sysctls []Sysctl
+	Links   []*Link
+	Netem   string // "": none
+	Undo    *Undo
+}
+
+// Plan writes the plan; the descriptor of link i has the number firstFD + i
+// in the holder.
+//
+// Sysctls come before the links, so that what they say of new interfaces
+// (net.ipv4.conf.default) holds for these; only those of one interface can
+// not, and come last.
+func (r *Run) Plan(firstFD int) *Plan {
+	p := &Plan{}
+	p.addHead(r.Name, r.Memory, r.Undo)
+
+	if r.CC != "" {
+		p.add("--cc "+r.CC, "sysctl net.ipv4.tcp_congestion_control %s", r.CC)
+	}
+	if r.MPTCP {
+		p.add("--mptcp", "sysctl net.mptcp.enabled 1")
+	}
+	var late []Sysctl
+	for _, s := range r.Sysctls {
+		if r.namesLink(s) {
+			late = append(late, s)
+			continue
+		}
+		p.add("--sysctl "+s.String(), "sysctl %s %s", s.Key, s.Value)
+	}
+	for i, l := range r.Links {
+		l.addTo(p, firstFD+i)
+	}
+	r.addRoutes(p)
+	for _, s := range late {
+		p.add("--sysctl "+s.String(), "sysctl %s %s", s.Key, s.Value)
+	}
+	if r.Netem != "" {
+		for _, l := range r.Links {
+			p.add("--netem "+r.Netem, "qdisc %s netem %s", l.Inside, r.Netem)
+		}
+	}
+	if r.MPTCP && len(r.Links) > 1 {
+		r.addSubflows(p)
+	}
+	return p
+}
+
+func (r *Run) namesLink(s Sysctl) bool {
+	for _, l := range r.Links {
+		if s.names(l.Inside) {
+			return true
+		}
+	}
+	return false
+}
+
+// addRoutes gives each family the first gateway there is as its default
+// route. Every further gateway serves what is sent from its own link's
+// addresses: a second path for MPTCP, or for a program that binds.
+func (r *Run) addRoutes(p *Plan) {
+	given := map[bool]bool{} // by Is4
+	for i, l := range r.Links {
+		for _, g := range l.Gateways {
+			flag := "--gateway " + g.String()
+			if !given[g.Is4()] {
+				given[g.Is4()] = true
+				p.add(flag, "route default via %s dev %s", g, l.Inside)
+				continue
+			}
+			// Any number will do that is none of Linux's own (253 to 255).
+			table := 100 + i
+			p.add(flag, "route default via %s dev %s table %d", g, l.Inside, table)
+			for _, a := range l.Addresses {
+				if a.Addr().Is4() == g.Is4() {
+					p.add(flag, "rule from %s table %d", netip.PrefixFrom(a.Addr(), a.Addr().BitLen()), table)
+				}
+			}
+		}
+	}
+}
+
+// addSubflows makes every address beyond the first link's another path of
+// each MPTCP connection. 8 is the most that Linux takes.
+func (r *Run) addSubflows(p *Plan) {
+	p.add("--mptcp", "mptcp limits 8 8")
+	for _, l := range r.Links[1:] {
+		for _, a := range l.Addresses {
+			p.add("--mptcp", "mptcp endpoint %s dev %s subflow", a.Addr(), l.Inside)
+		}
+	}
+}
+
+// CheckNetem refuses a --netem that cannot be one line of a plan; the holder
+// checks its words.
+func CheckNetem(spec string) error { return oneLine(spec) }

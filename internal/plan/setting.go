@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Memory of a stack: what it gets, and the least it boots in.
+const (
+	DefaultMemory = 256 << 20
+	LeastMemory   = 32 << 20
+)
+
+// Sysctl is one of the stack's own sysctls, Key with dots or slashes.
+type Sysctl struct {
+	Key, Value string
+}
+
+func (s Sysctl) String() string { return s.Key + "=" + s.Value }
+
+var sysctlKey = regexp.MustCompile(`^[A-Za-z0-9_-]+([./][A-Za-z0-9_-]+)+$`)
+
+// ParseSysctl reads KEY=VALUE. Whether the stack has that key, only the
+// stack knows.
+func ParseSysctl(text string) (Sysctl, error) {
+	key, value, ok := strings.Cut(text, "=")
+	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+	switch {
+	case !ok || value == "":
+		return Sysctl{}, fmt.Errorf("%q has no value; expected KEY=VALUE, as in net.ipv4.tcp_sack=0", text)
+	case !sysctlKey.MatchString(key):
+		return Sysctl{}, fmt.Errorf("%q is no sysctl; expected a name such as net.ipv4.tcp_sack", key)
+	}
+	if err := oneLine(value); err != nil {
+		return Sysctl{}, fmt.Errorf("the value of %s %w", key, err)
+	}
+	return Sysctl{key, value}, nil
+}
+
+// names says whether one of the words that the key consists of is word.
+func (s Sysctl) names(word string) bool {
+	for _, part := range strings.FieldsFunc(s.Key, func(r rune) bool { return r == '.' || r == '/' }) {
+		if part == word {
+			return true
+		}
+	}
+	return false
+}
+
+var memorySize = regexp.MustCompile(`^([0-9]+)([KMGkmg]?)(i?[Bb])?$`)
+
+// ParseMemory reads a size in bytes, or with one of the letters K, M and G.
+func ParseMemory(text string) (uint64, error) {
+	m := memorySize.FindStringSubmatch(text)
+	if m == nil {
+		return 0, fmt.Errorf("%q is no size; expected a number of bytes, or one as in 64M or 1G", text)
+	}
+	n, err := strconv.ParseUint(m[1], 10, 64)
+	shift := map[string]uint{"": 0, "k": 10, "m": 20, "g": 30}[strings.ToLower(m[2])]
+	if err != nil || n > 1<<40>>shift {
+		return 0, fmt.Errorf("%q is more memory than a stack can have; expected at most 1024G", text)
+	}
+	n <<= shift
+	if n < LeastMemory {
+		return 0, fmt.Errorf("%q is too little memory for a stack; expected at least %dM", text, LeastMemory>>20)
+	}
+	return n, nil
+}
+
+// formatMemory writes a size as the plan wants it.
+func formatMemory(n uint64) string {
+	if n%(1<<20) == 0 {
+		return fmt.Sprintf("%dM", n>>20)
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+var stackName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$`)
+
+// CheckName refuses what cannot be the name of a stack.
+func CheckName(name string) error {
+	if !stackName.MatchString(name) {
+		return fmt.Errorf("%q cannot be the name of a stack; expected 1 to 32 letters, digits, '.', '_' or '-', "+
+			"beginning with a letter or digit", name)
+	}
+	return nil
+}
