@@ -4,9 +4,9 @@
 # CFLAGS, KERNEL_SRC, PREFIX and DESTDIR may be given.
 #
 # Each folder is built by one rule, whatever files it has: lib/*/*.c become libguise,
-# preload/*.c with it libguise-preload.so, holder/*.c with it guise-holder, and each file of
-# examples/ a program. X_test.c beside X.c is a unit test: a program that is built with the
-# sanitizers and run by `make check`.
+# preload/*.c with it libguise-preload.so, holder/*.c with it guise-holder, bench/*.c guise-bench,
+# and each file of examples/ a program. X_test.c beside X.c is a unit test: a program that is
+# built with the sanitizers and run by `make check`.
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -27,6 +27,7 @@ comma := ,
 lib_sources := $(filter-out %_test.c,$(wildcard lib/*/*.c))
 preload_sources := $(filter-out %_test.c,$(wildcard preload/*.c))
 holder_sources := $(filter-out %_test.c,$(wildcard holder/*.c))
+bench_sources := $(wildcard bench/*.c)
 lib_tests := $(wildcard lib/*/*_test.c)
 preload_tests := $(wildcard preload/*_test.c)
 holder_tests := $(wildcard holder/*_test.c)
@@ -37,6 +38,7 @@ programs := \
 	$(if $(lib_sources),$(BUILD)/libguise.so $(BUILD)/libguise.a) \
 	$(if $(preload_sources),$(BUILD)/libguise-preload.so) \
 	$(if $(holder_sources),$(BUILD)/guise-holder) \
+	$(if $(bench_sources),$(BUILD)/guise-bench) \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 unit_tests := $(patsubst %.c,$(BUILD)/test/%,$(lib_tests) $(preload_tests) $(holder_tests))
@@ -112,6 +114,10 @@ $(BUILD)/guise-holder: $(call objects,$(holder_sources)) $(BUILD)/list/holder $(
 	$(call what,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread -Wl,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
 
+$(BUILD)/guise-bench: $(call objects,$(bench_sources)) $(BUILD)/list/bench $(BUILD)/libguise.a
+	$(call what,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread -Wl,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
+
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libguise.so Makefile
 	@mkdir -p $(@D)
 	$(call what,CC,$<)
@@ -148,7 +154,8 @@ $(BUILD)/test/fuzz/%_fuzz: $(BUILD)/test/obj/fuzz/%_fuzz.o $(BUILD)/test/libguis
 
 .SECONDARY:
 
--include $(patsubst %.o,%.d,$(call objects,$(lib_sources) $(preload_sources) $(holder_sources)))
+-include $(patsubst %.o,%.d,$(call objects,$(lib_sources) $(preload_sources) $(holder_sources) \
+	$(bench_sources)))
 -include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources)))
 -include $(patsubst %.c,$(BUILD)/test/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(fuzzers))
 -include $(wildcard $(BUILD)/examples/*.d)
@@ -210,7 +217,7 @@ demo: all
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/guise $(DESTDIR)$(PREFIX)/include/guise
 	install -m 755 $(BUILD)/guise $(DESTDIR)$(PREFIX)/bin/guise
-	install -m 755 $(BUILD)/guise-holder $(DESTDIR)$(PREFIX)/lib/guise/
+	install -m 755 $(BUILD)/guise-holder $(BUILD)/guise-bench $(DESTDIR)$(PREFIX)/lib/guise/
 	install -m 644 $(BUILD)/guise-kernel $(BUILD)/libguise.so $(BUILD)/libguise.a \
 		$(BUILD)/libguise-preload.so $(DESTDIR)$(PREFIX)/lib/guise/
 	install -m 644 include/guise/*.h $(DESTDIR)$(PREFIX)/include/guise/

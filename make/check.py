@@ -30,7 +30,17 @@ ROOT = Path(__file__).resolve().parent.parent
 GO = "make/go"
 UNIT_TEST_SECONDS = 300
 SKIPPED = 77  # exit status of a unit test that cannot run here
-C_FOLDERS = ("lib/", "preload/", "holder/", "examples/", "fuzz/", "include/", "test/", "lab/")
+C_FOLDERS = (
+    "lib/",
+    "preload/",
+    "holder/",
+    "bench/",
+    "examples/",
+    "fuzz/",
+    "include/",
+    "test/",
+    "lab/",
+)
 NEEDS_LICENSE = {".c", ".h", ".S", ".go", ".py", ".sh", ".mk", ".env"}
 
 

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * guise-bench: this stack against this host, side by side.
+ *
+ * A benchmark is run on guise, on the host, on guise, on the host, ..., so that
+ * whatever else the machine does falls on both; the medians and their ratio are
+ * reported. docs/benchmarks.md says what each figure means.
+ */
+#include "benchmark.h"
+#include "report.h"
+#include "wire.h"
+#include "workload.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RUNS     5
+#define RUNS_MAX 99
+
+#define LOOPBACK "boot\n"
+#define TAP      "address eth0 " WIRE_NEAR "/24\nup eth0\n"
+
+const struct benchmark benchmarks[] = {
+	{ "getppid", "ns", getppid_run, LOOPBACK, .api = true, .floor_of = RATIO_AT_MOST,
+	  .floor = 0.5, .what = "the cheapest call there is" },
+	{ "recv-eagain", "ns", recv_eagain_run, LOOPBACK,
+	  .what = "recv on an empty UDP socket, not waiting" },
+	{ "socket-close", "ns", socket_close_run, LOOPBACK,
+	  .what = "making a TCP socket and closing it" },
+	{ "create-ms", "ms", create_time, .no_host = true, .api = true, .floor_of = GUISE_AT_MOST,
+	  .floor = 50, .what = "until a new stack has booted" },
+	{ "create-mb", "MiB", create_memory, .no_host = true, .api = true,
+	  .floor_of = GUISE_AT_MOST, .floor = 20, .what = "what a new stack keeps resident" },
+	{ "join-us", "us", join_time, LOOPBACK, .no_host = true, .api = true,
+	  .floor_of = GUISE_AT_MOST, .floor = 1000,
+	  .what = "until a process has joined a stack and made its first call" },
+	{ "nanosleep", "us", nanosleep_run, LOOPBACK, .api = true,
+	  .what = "how long a sleep of 100 us takes" },
+
+	{ "lo-rr-1thread", "us", rr_1thread, LOOPBACK, .floor_of = RATIO_AT_MOST, .floor = 0.6,
+	  .what = "a byte there and back over TCP on 127.0.0.1, one thread at both ends" },
+	{ "lo-rr-2threads", "us", rr_2threads, LOOPBACK, .what = "... two threads" },
+	{ "lo-rr-2procs", "us", rr_2procs, LOOPBACK, .floor_of = RATIO_AT_MOST, .floor = 0.8,
+	  .what = "... two processes" },
+	{ "lo-bulk-1thread", "Gbit/s", bulk_1thread, LOOPBACK, .floor_of = RATIO_AT_LEAST,
+	  .floor = 1.2, .what = "512 MiB in writes of 64 KiB, one thread at both ends" },
+	{ "lo-bulk-2threads", "Gbit/s", bulk_2threads, LOOPBACK, .what = "... two threads" },
+	{ "lo-bulk-2procs", "Gbit/s", bulk_2procs, LOOPBACK, .floor_of = RATIO_AT_LEAST,
+	  .floor = 0.85, .what = "... two processes" },
+
+	{ "lo-rr-1thread-busy", "us", rr_1thread, LOOPBACK, .busy = true,
+	  .what = "the same six, on two processors that a loop keeps busy, too" },
+	{ "lo-rr-2threads-busy", "us", rr_2threads, LOOPBACK, .busy = true, .what = "..." },
+	{ "lo-rr-2procs-busy", "us", rr_2procs, LOOPBACK, .busy = true, .what = "..." },
+	{ "lo-bulk-1thread-busy", "Gbit/s", bulk_1thread, LOOPBACK, .busy = true, .what = "..." },
+	{ "lo-bulk-2threads-busy", "Gbit/s", bulk_2threads, LOOPBACK, .busy = true, .what = "..." },
+	{ "lo-bulk-2procs-busy", "Gbit/s", bulk_2procs, LOOPBACK, .busy = true, .what = "..." },
+
+	{ "tap-rr", "us", wire_rr, TAP, wire_rr_server,
+	  .what = "a byte to a server on the host and back: a tap, or a veth" },
+	{ "tap-bulk", "Gbit/s", wire_bulk, TAP, wire_bulk_server,
+	  .what = "128 MiB to a server on the host: a tap, or a veth" },
+	{ "idle-wakeups", "/10s", idle_member, LOOPBACK, .no_host = true, .idle = true,
+	  .floor_of = GUISE_AT_MOST, .floor = 19,
+	  .what = "voluntary context switches of holder and program that wait" },
+};
+
+const int benchmark_count = sizeof(benchmarks) / sizeof(benchmarks[0]);
+
+char programs[4096];
+
+static int usage(FILE *to)
+{
+	fprintf(to,
+		"usage: guise bench [NAME...] [--json] [--runs N] [--api] [--list]\n"
+		"\n"
+		"Compares a stack of guise with this host's. Without NAME: everything.\n"
+		"A NAME that ends in * stands for all that begin so.\n"
+		"  --json    results as JSON (docs/benchmarks.md)\n"
+		"  --runs N  on each side, 1 to %d (default %d)\n"
+		"  --api     call libguise directly, not through the preload library\n"
+		"  --list    what there is\n",
+		RUNS_MAX, RUNS);
+	return to == stdout ? 0 : 2;
+}
+
+static int list(void)
+{
+	for (int i = 0; i < benchmark_count; i++)
+		printf("%-22s %-7s %s\n", benchmarks[i].name, benchmarks[i].unit,
+		       benchmarks[i].what);
+	return 0;
+}
+
+static bool names(const char *pattern, const struct benchmark *b)
+{
+	size_t len = strlen(pattern);
+
+	if (len && pattern[len - 1] == '*')
+		return !strncmp(pattern, b->name, len - 1);
+	return !strcmp(pattern, b->name);
+}
+
+/* Marks what pattern stands for; how many that are. */
+static int choose(bool *chosen, const char *pattern)
+{
+	int n = 0;
+
+	for (int i = 0; i < benchmark_count; i++)
+		if (names(pattern, &benchmarks[i])) {
+			chosen[i] = true;
+			n++;
+		}
+	return n;
+}
+
+static bool find_programs(void)
+{
+	ssize_t n = readlink("/proc/self/exe", programs, sizeof(programs) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return false;
+	programs[n] = '\0';
+	slash = strrchr(programs, '/');
+	slash[1] = '\0';
+	return true;
+}
+
+static bool has_program(const char *name)
+{
+	char path[4200];
+
+	snprintf(path, sizeof(path), "%s%s", programs, name);
+	return !access(path, R_OK);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *v, int n)
+{
+	qsort(v, (size_t)n, sizeof(*v), ascending);
+	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+static void progress(const struct benchmark *b, int run, int runs)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s %d/%d%s", b->name, run, runs,
+			run == runs ? "\r\033[K" : "");
+}
+
+/* All runs of one benchmark; false: something failed. */
+static bool compare(struct result *r, enum way way, int runs)
+{
+	double guise[RUNS_MAX], host[RUNS_MAX];
+	const struct benchmark *b = r->b;
+
+	if (b->far && geteuid()) {
+		snprintf(r->why, sizeof(r->why), "needs root, to make network namespaces");
+		return true;
+	}
+	if (b->idle) {
+		progress(b, 0, runs);
+		if (!measure_idle(b, way, runs, guise, r->why, sizeof(r->why)))
+			return false;
+		progress(b, runs, runs);
+	}
+	for (int i = 0; i < runs && !b->idle; i++) {
+		progress(b, i, runs);
+		if (!measure(b, way, &guise[i], r->why, sizeof(r->why)))
+			return false;
+		if (!b->no_host && !measure(b, WAY_HOST, &host[i], r->why, sizeof(r->why)))
+			return false;
+		progress(b, i + 1, runs);
+	}
+	r->guise = median(guise, runs);
+	r->host = b->no_host ? 0 : median(host, runs);
+	r->runs = runs;
+	return true;
+}
+
+static int compare_all(const bool *chosen, enum way way, int runs, bool json)
+{
+	static struct result results[sizeof(benchmarks) / sizeof(benchmarks[0])];
+	bool good = true;
+	int n = 0;
+
+	for (int i = 0; i < benchmark_count; i++) {
+		struct result *r = &results[n];
+
+		if (!chosen[i])
+			continue;
+		n++;
+		r->b = &benchmarks[i];
+		if (!compare(r, way, runs)) {
+			fprintf(stderr, "guise-bench: %s: %s\n", r->b->name, r->why);
+			good = false;
+		}
+	}
+	(json ? report_json : report_table)(results, n);
+	return good ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	bool chosen[sizeof(benchmarks) / sizeof(benchmarks[0])] = { false };
+	enum way way = WAY_PRELOAD;
+	bool json = false, any = false;
+	int runs = RUNS;
+
+	if (argc == 4 && !strcmp(argv[1], "--worker"))
+		for (int i = 0; i < benchmark_count; i++)
+			if (!strcmp(argv[2], benchmarks[i].name))
+				worker_main(&benchmarks[i], argv[3]);
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--json")) {
+			json = true;
+		} else if (!strcmp(argv[i], "--api")) {
+			way = WAY_API;
+		} else if (!strcmp(argv[i], "--list")) {
+			return list();
+		} else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			return usage(stdout);
+		} else if (!strcmp(argv[i], "--runs") && i + 1 < argc) {
+			runs = atoi(argv[++i]);
+			if (runs < 1 || runs > RUNS_MAX) {
+				fprintf(stderr, "guise-bench: --runs %s: expected 1 to %d\n",
+					argv[i], RUNS_MAX);
+				return 2;
+			}
+		} else if (argv[i][0] == '-') {
+			fprintf(stderr, "guise-bench: unknown flag %s\n", argv[i]);
+			return usage(stderr);
+		} else if (choose(chosen, argv[i])) {
+			any = true;
+		} else {
+			fprintf(stderr, "guise-bench: no benchmark \"%s\"; there are:\n", argv[i]);
+			for (int k = 0; k < benchmark_count; k++)
+				fprintf(stderr, "  %s\n", benchmarks[k].name);
+			return 2;
+		}
+	}
+	if (!any)
+		choose(chosen, "*");
+	if (getenv("GUISE_STACK")) {
+		fprintf(stderr,
+			"guise-bench: this process is on a stack of guise already, so there "
+			"is no host to compare with: start it without guise run\n");
+		return 2;
+	}
+	if (!find_programs() || !has_program("guise-holder")) {
+		fprintf(stderr, "guise-bench: no guise-holder beside this program\n");
+		return 1;
+	}
+	if (way == WAY_PRELOAD && !has_program("libguise-preload.so")) {
+		fprintf(stderr, "guise-bench: no libguise-preload.so beside this program; with "
+				"--api libguise is called directly\n");
+		return 1;
+	}
+	return compare_all(chosen, way, runs, json);
+}

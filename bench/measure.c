@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One run: what it needs is made, a worker runs, and all of it is removed.
+ *
+ * "Busy": the run and everything that belongs to it has two processors, and a
+ * loop that never sleeps competes for them. On the host and on guise alike.
+ */
+#include "benchmark.h"
+#include "holder.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LOOP_SECONDS 30
+
+struct busy {
+	pid_t loop;
+	cpu_set_t all;
+};
+
+static bool busy_begin(struct busy *busy, char *why, size_t size)
+{
+	cpu_set_t two;
+	int n = 0;
+
+	CPU_ZERO(&two);
+	if (sched_getaffinity(0, sizeof(busy->all), &busy->all)) {
+		snprintf(why, size, "sched_getaffinity: %s", strerror(errno));
+		return false;
+	}
+	for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, &busy->all)) {
+			CPU_SET(i, &two);
+			n++;
+		}
+	sched_setaffinity(0, sizeof(two), &two);
+	busy->loop = fork();
+	if (!busy->loop) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		alarm(LOOP_SECONDS);
+		for (;;)
+			;
+	}
+	if (busy->loop > 0)
+		return true;
+	snprintf(why, size, "fork: %s", strerror(errno));
+	sched_setaffinity(0, sizeof(busy->all), &busy->all);
+	return false;
+}
+
+static void busy_end(struct busy *busy)
+{
+	if (busy->loop <= 0)
+		return;
+	kill(busy->loop, SIGKILL);
+	waitpid(busy->loop, NULL, 0);
+	sched_setaffinity(0, sizeof(busy->all), &busy->all);
+}
+
+static bool on_host(const struct benchmark *b, int netns, double *value, char *why, size_t size)
+{
+	struct worker w;
+	bool good;
+
+	if (!worker_start(&w, b, WAY_HOST, -1, netns, why, size))
+		return false;
+	good = worker_result(&w, value, why, size);
+	worker_stop(&w);
+	return good;
+}
+
+static bool on_guise(const struct benchmark *b, enum way way, int tap, double *value, char *why,
+		     size_t size)
+{
+	struct holder h = { .ticket = -1 };
+	char program[4200], plan[512];
+	struct worker w;
+	bool good;
+
+	if (b->plan) {
+		snprintf(program, sizeof(program), "%sguise-holder", programs);
+		snprintf(plan, sizeof(plan), "name bench\n");
+		if (tap >= 0)
+			snprintf(plan, sizeof(plan), "name bench\nlink eth0 tap fd=%d\n", tap);
+		strncat(plan, b->plan, sizeof(plan) - strlen(plan) - 1);
+		if (!holder_start(&h, program, plan, tap, why, size))
+			return false;
+	}
+	good = worker_start(&w, b, way, h.ticket, -1, why, size);
+	if (good) {
+		good = worker_result(&w, value, why, size);
+		worker_stop(&w);
+	}
+	if (b->plan)
+		holder_stop(&h);
+	return good;
+}
+
+bool measure(const struct benchmark *b, enum way way, double *value, char *why, size_t size)
+{
+	struct wire wire = { .near = -1, .tap = -1 };
+	struct busy busy = { .loop = 0 };
+	bool good = false;
+
+	if (b->busy && !busy_begin(&busy, why, size))
+		return false;
+	if (!b->far || wire_make(&wire, way != WAY_HOST, b->far, why, size)) {
+		if (way == WAY_HOST)
+			good = on_host(b, wire.near, value, why, size);
+		else
+			good = on_guise(b, b->api ? WAY_API : way, wire.tap, value, why, size);
+		if (b->far)
+			wire_remove(&wire);
+	}
+	busy_end(&busy);
+	return good;
+}

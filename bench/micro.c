@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Single calls. */
+#include "workload.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+static void getppid_step(int fd)
+{
+	(void)fd;
+	must(net.getppid());
+}
+
+double getppid_run(enum way way)
+{
+	calls_begin(way);
+	return ns_per_step(getppid_step, -1, 1000);
+}
+
+static void recv_eagain_step(int fd)
+{
+	char byte;
+	ssize_t n = net.recv(fd, &byte, 1, MSG_DONTWAIT);
+
+	if (__builtin_expect(n != -EAGAIN, 0))
+		die((int)n, "recv on an empty socket: expected EAGAIN");
+}
+
+double recv_eagain_run(enum way way)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	int fd;
+
+	calls_begin(way);
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	fd = must(net.socket(AF_INET, SOCK_DGRAM));
+	must(net.bind(fd, &a));
+	return ns_per_step(recv_eagain_step, fd, 500);
+}
+
+static void socket_close_step(int fd)
+{
+	fd = must(net.socket(AF_INET, SOCK_STREAM));
+	must(net.close(fd));
+}
+
+double socket_close_run(enum way way)
+{
+	calls_begin(way);
+	return ns_per_step(socket_close_step, -1, 50);
+}
+
+static void nanosleep_step(int fd)
+{
+	(void)fd;
+	must(net.nanosleep(100000));
+}
+
+double nanosleep_run(enum way way)
+{
+	calls_begin(way);
+	return ns_per_step(nanosleep_step, -1, 20) / 1000;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* See report.h. */
+#include "report.h"
+
+#include <stdio.h>
+
+static double ratio(const struct result *r)
+{
+	return r->guise / r->host;
+}
+
+static bool floor_held(const struct result *r)
+{
+	switch (r->b->floor_of) {
+	case FLOOR_NONE:
+		break;
+	case RATIO_AT_MOST:
+		return ratio(r) <= r->b->floor;
+	case RATIO_AT_LEAST:
+		return ratio(r) >= r->b->floor;
+	case GUISE_AT_MOST:
+		return r->guise <= r->b->floor;
+	}
+	return true;
+}
+
+static void print_floor(const struct result *r)
+{
+	const struct benchmark *b = r->b;
+
+	if (b->floor_of == FLOOR_NONE)
+		return;
+	printf("  %s %s %g", floor_held(r) ? "within" : "MISSES",
+	       b->floor_of == RATIO_AT_LEAST ? ">=" : "<=", b->floor);
+	if (b->floor_of == GUISE_AT_MOST)
+		printf(" %s", b->unit);
+}
+
+void report_table(const struct result *r, int n)
+{
+	printf("%-22s %10s %10s  %-7s %6s\n", "", "guise", "host", "unit", "ratio");
+	for (int i = 0; i < n; i++) {
+		const struct benchmark *b = r[i].b;
+
+		if (!r[i].runs)
+			continue;
+		printf("%-22s %10.4g ", b->name, r[i].guise);
+		if (b->no_host)
+			printf("%10s  %-7s %6s", "-", b->unit, "-");
+		else
+			printf("%10.4g  %-7s %6.2f", r[i].host, b->unit, ratio(&r[i]));
+		print_floor(&r[i]);
+		printf("\n");
+	}
+	for (int i = 0; i < n; i++)
+		if (!r[i].runs)
+			printf("skipped: %s: %s\n", r[i].b->name, r[i].why);
+}
+
+static void print_string(const char *s)
+{
+	putchar('"');
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			putchar('\\');
+		if ((unsigned char)*s < ' ')
+			printf("\\u%04x", *s);
+		else
+			putchar(*s);
+	}
+	putchar('"');
+}
+
+void report_json(const struct result *r, int n)
+{
+	const char *comma = "";
+
+	printf("{\"version\":1,\"results\":[");
+	for (int i = 0; i < n; i++) {
+		if (!r[i].runs)
+			continue;
+		printf("%s\n{\"name\":\"%s\",\"unit\":\"%s\",\"guise\":%.6g,", comma, r[i].b->name,
+		       r[i].b->unit, r[i].guise);
+		if (r[i].b->no_host)
+			printf("\"host\":null,\"ratio\":null,");
+		else
+			printf("\"host\":%.6g,\"ratio\":%.4g,", r[i].host, ratio(&r[i]));
+		printf("\"runs\":%d}", r[i].runs);
+		comma = ",";
+	}
+	printf("],\n\"skipped\":[");
+	comma = "";
+	for (int i = 0; i < n; i++) {
+		if (r[i].runs)
+			continue;
+		printf("%s\n{\"name\":\"%s\",\"reason\":", comma, r[i].b->name);
+		print_string(r[i].why);
+		printf("}");
+		comma = ",";
+	}
+	printf("]}\n");
+}

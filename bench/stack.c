@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a stack itself costs; none of this has a counterpart on the host. */
+#include "workload.h"
+
+#include "guise/guise.h"
+#include "guise/syscall.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define JOINS 9
+
+static struct guise_stack *create(void)
+{
+	struct guise_stack *s = guise_create(NULL, NULL);
+
+	if (!s)
+		die(0, "%s", guise_error());
+	return s;
+}
+
+double create_time(enum way way)
+{
+	uint64_t start = now_ns();
+
+	(void)way;
+	create();
+	return (double)(now_ns() - start) / 1e6;
+}
+
+static double resident(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	long pages;
+
+	if (!f || fscanf(f, "%*d %ld", &pages) != 1)
+		die(-errno, "/proc/self/statm");
+	fclose(f);
+	return (double)(pages * sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+double create_memory(enum way way)
+{
+	double before = resident();
+
+	(void)way;
+	create();
+	return resident() - before;
+}
+
+/* Joining, and the first call, which makes the thread's task. */
+static double join_once(void)
+{
+	uint64_t start = now_ns();
+	struct guise_stack *s = guise_join(-1, NULL);
+
+	if (!s)
+		die(0, "%s", guise_error());
+	must(guise_call(s, GUISE_NR_getppid, 0, 0, 0, 0, 0, 0));
+	return (double)(now_ns() - start) / 1000;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* A process joins once, so each sample takes one. */
+double join_time(enum way way)
+{
+	double sample[JOINS];
+	int p[2], status;
+
+	(void)way;
+	if (pipe(p))
+		die(-errno, "pipe");
+	for (int i = 0; i < JOINS; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			die(-errno, "fork");
+		if (!pid) {
+			double value = join_once();
+
+			_exit(write(p[1], &value, sizeof(value)) != sizeof(value));
+		}
+		if (waitpid(pid, &status, 0) != pid || status ||
+		    read(p[0], &sample[i], sizeof(sample[i])) != sizeof(sample[i]))
+			die(0, "a joining process failed");
+	}
+	qsort(sample, JOINS, sizeof(sample[0]), ascending);
+	return sample[JOINS / 2];
+}
+
+/* A server that nobody calls; says when it begins to wait. */
+double idle_member(enum way way)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	int fd;
+
+	calls_begin(way);
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	fd = must(net.socket(AF_INET, SOCK_STREAM));
+	must(net.bind(fd, &a));
+	must(net.listen(fd));
+	puts("0");
+	fflush(stdout);
+	must(net.accept(fd));
+	die(0, "somebody called an idle server");
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Each run is a process of its own: this program again, with the name of a
+ * workload, on the host or on a stack that was made for it. It prints one
+ * number. Nothing is left over from one run to the next, and one that hangs is
+ * ended.
+ */
+#include "benchmark.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RESULT_MS 20000
+
+static const char *const ways[] = {
+	[WAY_HOST] = "host",
+	[WAY_PRELOAD] = "preload",
+	[WAY_API] = "api",
+};
+
+static void set_preload(void)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char value[8192];
+
+	snprintf(value, sizeof(value), "%slibguise-preload.so%s%s", programs, old ? ":" : "",
+		 old ? old : "");
+	setenv("LD_PRELOAD", value, 1);
+}
+
+static __attribute__((noreturn)) void become(const struct benchmark *b, enum way way, int output,
+					     int ticket, int netns)
+{
+	char number[16];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (netns >= 0 && setns(netns, CLONE_NEWNET))
+		die(-errno, "setns");
+	if (ticket >= 0) {
+		fcntl(ticket, F_SETFD, 0);
+		snprintf(number, sizeof(number), "%d", ticket);
+		setenv("GUISE_STACK", number, 1);
+	}
+	if (way == WAY_PRELOAD)
+		set_preload();
+	dup2(output, STDOUT_FILENO);
+	execl("/proc/self/exe", "guise-bench", "--worker", b->name, ways[way], (char *)NULL);
+	die(-errno, "cannot start itself again");
+}
+
+bool worker_start(struct worker *w, const struct benchmark *b, enum way way, int ticket, int netns,
+		  char *why, size_t size)
+{
+	int p[2];
+
+	if (pipe2(p, O_CLOEXEC)) {
+		snprintf(why, size, "pipe: %s", strerror(errno));
+		return false;
+	}
+	w->pid = fork();
+	if (!w->pid)
+		become(b, way, p[1], ticket, netns);
+	close(p[1]);
+	w->output = p[0];
+	if (w->pid > 0)
+		return true;
+	close(p[0]);
+	snprintf(why, size, "fork: %s", strerror(errno));
+	return false;
+}
+
+bool worker_result(struct worker *w, double *value, char *why, size_t size)
+{
+	struct pollfd p = { .fd = w->output, .events = POLLIN };
+	char line[64];
+	ssize_t n;
+
+	if (poll(&p, 1, RESULT_MS) <= 0) {
+		snprintf(why, size, "no result after %d s", RESULT_MS / 1000);
+		return false;
+	}
+	n = read(w->output, line, sizeof(line) - 1);
+	if (n <= 0) {
+		snprintf(why, size, "failed, see above");
+		return false;
+	}
+	line[n] = '\0';
+	*value = strtod(line, NULL);
+	return true;
+}
+
+void worker_stop(struct worker *w)
+{
+	kill(w->pid, SIGKILL);
+	waitpid(w->pid, NULL, 0);
+	close(w->output);
+}
+
+void worker_main(const struct benchmark *b, const char *way)
+{
+	for (unsigned int i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (!strcmp(way, ways[i])) {
+			printf("%.9g\n", b->run(i));
+			fflush(stdout);
+			_exit(0);
+		}
+	die(0, "--worker is for this program's own use");
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is measured. Each workload runs in a process of its own, for well under
+ * a second, and returns one figure; when something fails it says so and ends.
+ */
+#ifndef BENCH_WORKLOAD_H
+#define BENCH_WORKLOAD_H
+
+#include "calls.h"
+
+#include <stdint.h>
+#include <time.h>
+
+/* micro.c: nanoseconds a call */
+double getppid_run(enum way way);
+double recv_eagain_run(enum way way);
+double socket_close_run(enum way way);
+double nanosleep_run(enum way way); /* microseconds */
+
+/* loopback.c: microseconds a round trip, Gbit/s */
+double rr_1thread(enum way way);
+double rr_2threads(enum way way);
+double rr_2procs(enum way way);
+double bulk_1thread(enum way way);
+double bulk_2threads(enum way way);
+double bulk_2procs(enum way way);
+
+/* stack.c: milliseconds, MiB, microseconds; and a program that waits */
+double create_time(enum way way);
+double create_memory(enum way way);
+double join_time(enum way way);
+double idle_member(enum way way);
+
+/* loopback.c, for wire.c: the two sides of a connection that exists */
+double rr_client(int fd);
+void rr_server(int fd);
+double bulk_client(int fd, uint64_t bytes);
+void bulk_server(int fd, uint64_t bytes);
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+#define WARM_NS 20000000ull
+#define RUN_NS  200000000ull
+
+/*
+ * Nanoseconds that step(fd) takes, over about RUN_NS. The clock is read once
+ * in batch steps. Inlined, so that step is.
+ */
+static inline __attribute__((always_inline)) double ns_per_step(void (*step)(int fd), int fd,
+								unsigned int batch)
+{
+	uint64_t start = now_ns(), end = start + WARM_NS, steps = 0, t;
+	unsigned int i;
+	int warm;
+
+	for (warm = 1; warm >= 0; warm--) {
+		steps = 0;
+		do {
+			for (i = 0; i < batch; i++)
+				step(fd);
+			steps += batch;
+			t = now_ns();
+		} while (t < end);
+		if (warm) {
+			start = t;
+			end = t + RUN_NS;
+		}
+	}
+	return (double)(t - start) / (double)steps;
+}
+
+#endif
