@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The one list of calls that libguise-preload.so answers. From it come the
+ * table of libc's originals (originals.c), the symbols that the library
+ * exports (preload.map), docs/calls.md and the tests that must exist
+ * (test/preload): a call that is missing here is no hook, and one that is
+ * here without a hook or a test fails `make check`.
+ *
+ *	CLASS(class, what it means for a descriptor of the stack)
+ *	CALL(name, class, test, what this call does beyond its class)
+ *	ALIAS(name, call): libc has the call under this name, too
+ *
+ * Included several times: whoever includes it defines the macros it wants.
+ */
+#ifndef CLASS
+#define CLASS(class, meaning)
+#endif
+#ifndef CALL
+#define CALL(name, class, test, note)
+#endif
+#ifndef ALIAS
+#define ALIAS(name, call)
+#endif
+
+CLASS(socket, "Sockets of the families that carry IP are the stack's; all others are the host's. \
+Names, options and states are answered by the stack.")
+CALL(socket, socket, family_rule, "AF_INET, AF_INET6, AF_PACKET, AF_KEY, AF_SMC, AF_RDS, AF_RXRPC, \
+AF_KCM, AF_TIPC, AF_PPPOX, AF_XDP and the networking families of AF_NETLINK (route, sock_diag, \
+nflog, xfrm, fib_lookup, netfilter, generic) go to the stack. GUISE_MPTCP=1 makes TCP sockets MPTCP.")
+CALL(socketpair, socket, family_rule, "")
+CALL(bind, socket, stream_echo, "")
+CALL(connect, socket, stream_echo, "")
+CALL(listen, socket, stream_echo, "")
+CALL(accept, socket, stream_echo, "The new descriptor's number is reserved first, as Linux does: \
+EMFILE leaves the connection in the queue.")
+CALL(accept4, socket, accept_flags, "As accept.")
+CALL(shutdown, socket, stream_echo, "")
+CALL(getsockname, socket, socket_names, "")
+CALL(getpeername, socket, socket_names, "")
+CALL(getsockopt, socket, socket_options, "")
+CALL(setsockopt, socket, socket_options, "")
+CALL(sockatmark, socket, out_of_band, "")
+ALIAS(__connect, connect)
+
+CLASS(transfer, "Data moves in the stack, directly between its buffers and the program's.")
+CALL(read, transfer, transfer_forms, "")
+CALL(write, transfer, transfer_forms, "")
+CALL(readv, transfer, transfer_forms, "")
+CALL(writev, transfer, transfer_forms, "")
+CALL(pread, transfer, transfer_positions, "ESPIPE.")
+CALL(pwrite, transfer, transfer_positions, "ESPIPE.")
+CALL(pread64, transfer, transfer_positions, "ESPIPE.")
+CALL(pwrite64, transfer, transfer_positions, "ESPIPE.")
+CALL(preadv, transfer, transfer_positions, "ESPIPE.")
+CALL(pwritev, transfer, transfer_positions, "ESPIPE.")
+CALL(preadv64, transfer, transfer_positions, "ESPIPE.")
+CALL(pwritev64, transfer, transfer_positions, "ESPIPE.")
+CALL(preadv2, transfer, transfer_positions, "Offset -1 as readv, else ESPIPE.")
+CALL(pwritev2, transfer, transfer_positions, "Offset -1 as writev, else ESPIPE.")
+CALL(preadv64v2, transfer, transfer_positions, "Offset -1 as readv, else ESPIPE.")
+CALL(pwritev64v2, transfer, transfer_positions, "Offset -1 as writev, else ESPIPE.")
+CALL(send, transfer, transfer_forms, "")
+CALL(recv, transfer, transfer_forms, "")
+CALL(sendto, transfer, datagram, "")
+CALL(recvfrom, transfer, datagram, "")
+CALL(sendmsg, transfer, datagram, "")
+CALL(recvmsg, transfer, datagram, "")
+CALL(sendmmsg, transfer, datagram, "")
+CALL(recvmmsg, transfer, datagram, "")
+CALL(sendfile, transfer, send_file, "From a file of the host to the stack: read and sent in pieces.")
+CALL(sendfile64, transfer, send_file, "As sendfile.")
+CALL(splice, transfer, splice_refused, "EINVAL: programs then read and write.")
+CALL(__read_chk, transfer, fortified, "As read; a buffer that is too small ends the program.")
+CALL(__pread_chk, transfer, fortified, "As pread.")
+CALL(__pread64_chk, transfer, fortified, "As pread.")
+CALL(__recv_chk, transfer, fortified, "As recv.")
+CALL(__recvfrom_chk, transfer, fortified, "As recvfrom.")
+ALIAS(__read, read)
+ALIAS(__write, write)
+ALIAS(__send, send)
+ALIAS(__pread64, pread64)
+ALIAS(__pwrite64, pwrite64)
+
+CLASS(descriptor, "The host descriptor behind a private socket and the stack's own change together. \
+Close-on-exec is a property of the host descriptor, O_NONBLOCK of the stack's.")
+CALL(close, descriptor, close_wakes_peer, "guise's own descriptors cannot be closed: EBADF.")
+CALL(close_range, descriptor, close_ranges, "Leaves guise's own descriptors out.")
+CALL(closefrom, descriptor, close_ranges, "As close_range.")
+CALL(dup, descriptor, dup_forms, "")
+CALL(dup2, descriptor, dup_forms, "Between private and host descriptors in both directions.")
+CALL(dup3, descriptor, dup_forms, "As dup2.")
+CALL(fcntl, descriptor, fcntl_commands, "F_DUPFD as dup; F_GETFL, F_SETFL ask the stack (O_ASYNC: \
+EINVAL); the rest asks the host.")
+CALL(fcntl64, descriptor, fcntl_commands, "As fcntl.")
+CALL(ioctl, descriptor, ioctl_requests, "To the stack. The interface requests (SIOCGIFCONF and its \
+like) on a socket of the host, AF_UNIX for example, are answered by the stack, too.")
+ALIAS(__close, close)
+ALIAS(__dup2, dup2)
+ALIAS(__fcntl, fcntl)
+
+CLASS(wait, "Host descriptors only: the host's call. Private ones only: the stack's. A mixture: both \
+are looked at, then the thread waits in the stack with the host's descriptors beside it.")
+CALL(poll, wait, poll_mixed, "")
+CALL(ppoll, wait, poll_signal_mask, "")
+CALL(select, wait, select_mixed, "")
+CALL(pselect, wait, select_signal_mask, "")
+CALL(__poll_chk, wait, fortified, "As poll; an array that is too small ends the program.")
+CALL(__ppoll_chk, wait, fortified, "As ppoll.")
+ALIAS(__poll, poll)
+ALIAS(__select, select)
+
+CLASS(epoll, "An epoll descriptor is the host's; with its first private member it gets a second half \
+in the stack, and waiting asks both.")
+CALL(epoll_create, epoll, epoll_mixed, "")
+CALL(epoll_create1, epoll, epoll_mixed, "")
+CALL(epoll_ctl, epoll, epoll_nested, "Nesting gives both epolls a private half.")
+CALL(epoll_wait, epoll, epoll_mixed, "When both halves are full, each gets half of the room.")
+CALL(epoll_pwait, epoll, epoll_signal_mask, "As epoll_wait.")
+CALL(epoll_pwait2, epoll, epoll_signal_mask, "As epoll_wait.")
+
+CLASS(resolver, "Names are looked up in /etc/hosts and by DNS over the stack. Servers: $GUISE_DNS, \
+else /etc/resolv.conf; a server of resolv.conf on 127.0.0.0/8 or ::1 is asked over the host.")
+CALL(getaddrinfo, resolver, names_forward, "")
+CALL(getnameinfo, resolver, names_backward, "")
+CALL(gethostbyname, resolver, names_old_calls, "")
+CALL(gethostbyname2, resolver, names_old_calls, "")
+CALL(gethostbyname_r, resolver, names_old_calls, "")
+CALL(gethostbyname2_r, resolver, names_old_calls, "")
+CALL(gethostbyaddr, resolver, names_old_calls, "")
+CALL(gethostbyaddr_r, resolver, names_old_calls, "")
+CALL(res_query, resolver, names_raw, "")
+CALL(res_search, resolver, names_raw, "")
+CALL(res_querydomain, resolver, names_raw, "")
+CALL(res_send, resolver, names_raw, "")
+CALL(res_nquery, resolver, names_raw, "The servers and options in the caller's state are not used.")
+CALL(res_nsearch, resolver, names_raw, "As res_nquery.")
+CALL(res_nquerydomain, resolver, names_raw, "As res_nquery.")
+CALL(res_nsend, resolver, names_raw, "As res_nquery.")
+ALIAS(__res_query, res_query)
+ALIAS(__res_search, res_search)
+ALIAS(__res_querydomain, res_querydomain)
+ALIAS(__res_send, res_send)
+ALIAS(__res_nquery, res_nquery)
+ALIAS(__res_nsearch, res_nsearch)
+ALIAS(__res_nquerydomain, res_nquerydomain)
+ALIAS(__res_nsend, res_nsend)
+
+CLASS(interface, "The interfaces and addresses are the stack's, asked for by its own netlink.")
+CALL(getifaddrs, interface, interface_list, "")
+CALL(if_nametoindex, interface, interface_list, "")
+CALL(if_indextoname, interface, interface_list, "")
+CALL(if_nameindex, interface, interface_list, "")
+
+CLASS(signal, "A handler that arrives while the thread is inside the stack runs when it leaves.")
+CALL(sigaction, signal, signal_interrupts, "")
+CALL(signal, signal, signal_restarts, "")
+CALL(sysv_signal, signal, signal_forms, "")
+CALL(sigset, signal, signal_forms, "")
+CALL(sigignore, signal, signal_forms, "")
+CALL(siginterrupt, signal, signal_forms, "")
+ALIAS(__sigaction, sigaction)
+ALIAS(__sysv_signal, sysv_signal)
+ALIAS(bsd_signal, signal)
+ALIAS(ssignal, signal)
+
+#undef CLASS
+#undef CALL
+#undef ALIAS

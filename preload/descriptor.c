@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Numbers: close, dup and fcntl of descriptors behind which the stack stands.
+ *
+ * A private socket has two descriptors, the host's (a duplicate of the
+ * placeholder: the number that the program knows) and the stack's. They are
+ * made and closed together, in an order that never leaves a number of the
+ * host that the table knows without the stack's descriptor behind it:
+ *
+ *	making	stack's descriptor, host's number, entry
+ *	closing	entry, stack's descriptor, host's number
+ *
+ * In between the number is an unconnected AF_UNIX socket to whoever looks.
+ */
+#include "preload.h"
+#include "host/sys.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <stdarg.h>
+
+static int ebadf(void)
+{
+	errno = EBADF;
+	return -1;
+}
+
+int preload_stale(int fd)
+{
+	static bool said;
+
+	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+		preload_say("descriptor %d is a socket that the parent process made before fork; "
+			    "sockets of a guise stack do not pass over fork", fd);
+	return ebadf();
+}
+
+int preload_reserve(int lowest, bool cloexec)
+{
+	return (int)host_sys(SYS_fcntl, preload.placeholder,
+			     cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, lowest);
+}
+
+void preload_unreserve(int fd)
+{
+	host_sys(SYS_close, fd);
+}
+
+int preload_install(int fd, int sfd, uint32_t flags)
+{
+	int err = preload_map_set(fd, (uint32_t)sfd | flags);
+
+	if (!err)
+		return fd;
+	guise_call(preload.stack, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
+	host_sys(SYS_close, fd);
+	return err;
+}
+
+/* Closes the stack's descriptor of an entry that is in no table (any more). */
+static long close_inside(uint32_t entry)
+{
+	if (!(entry & (GUISE_FD_PRIVATE | GUISE_FD_HALF)))
+		return 0;
+	return guise_call(preload.stack, GUISE_NR_close, entry & GUISE_FD_STACK, 0, 0, 0, 0, 0);
+}
+
+/* Forgets what stands behind fd in the stack: 0, or close's error. */
+static long drop(int fd)
+{
+	if (!guise_fdmap_get(preload.map, fd) || preload_borrowed())
+		return 0;
+	return close_inside(guise_fdmap_take(preload.map, fd));
+}
+
+HOOK int close(int fd)
+{
+	long ret;
+
+	if (preload_own_fd(fd))
+		return ebadf();
+	ret = drop(fd);
+	/* The number is free afterwards, whatever the stack said. */
+	return HOST(close)(fd) ? -1 : (int)libc_result(ret);
+}
+
+HOOK int __close(int fd) SAME_AS(close);
+
+HOOK int close_range(unsigned int first, unsigned int last, int flags)
+{
+	unsigned int from = first;
+	int fd, own;
+
+	if (first > last || (unsigned int)flags & ~(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC))
+		return HOST(close_range)(first, last, flags);
+
+	fd = first > INT_MAX ? -1 : (int)first;
+	while (fd >= 0 && !(flags & CLOSE_RANGE_CLOEXEC) &&
+	       (fd = guise_fdmap_next(preload.map, fd)) >= 0 && (unsigned int)fd <= last)
+		drop(fd++);
+
+	/* The host closes what lies between guise's own. */
+	for (;;) {
+		own = from > INT_MAX ? -1 : preload_next_own_fd((int)from);
+		if (own < 0 || (unsigned int)own > last)
+			return HOST(close_range)(from, last, flags);
+		if ((unsigned int)own > from && HOST(close_range)(from, own - 1, flags))
+			return -1;
+		if ((unsigned int)own == last)
+			return 0;
+		from = (unsigned int)own + 1;
+	}
+}
+
+HOOK void closefrom(int lowest)
+{
+	unsigned int from = lowest < 0 ? 0 : (unsigned int)lowest;
+
+	/* Hosts before 5.9 have no close_range. */
+	if (close_range(from, UINT_MAX, 0) && errno == ENOSYS)
+		for (long fd = sysconf(_SC_OPEN_MAX); --fd >= (long)from;)
+			close((int)fd);
+}
+
+/*
+ * What will stand behind a duplicate of fd: the entry, with a descriptor of
+ * the stack of its own; 0 when fd is the host's alone; or -errno.
+ */
+static long duplicate(int fd)
+{
+	uint32_t entry = guise_fdmap_get(preload.map, fd);
+	long sfd;
+
+	if (!entry || preload_borrowed())
+		return 0;
+	/* Both numbers must know the private half that may be needed later. */
+	entry = preload_epoll_whole(fd);
+	if (!(entry & (GUISE_FD_PRIVATE | GUISE_FD_HALF)))
+		return entry;
+	sfd = guise_call(preload.stack, GUISE_NR_dup, entry & GUISE_FD_STACK, 0, 0, 0, 0, 0);
+	return sfd < 0 ? sfd : (long)((entry & ~GUISE_FD_STACK) | (uint32_t)sfd);
+}
+
+/*
+ * The host made fd (or failed: -1), and entry from duplicate() belongs behind
+ * it; what stood there goes. Returns fd, or -1 with errno.
+ */
+static int duplicated(int fd, long entry)
+{
+	int saved = errno, err = 0;
+	uint32_t replaced;
+
+	if (preload_borrowed())
+		return fd;
+	if (fd < 0) {
+		close_inside((uint32_t)entry);
+		errno = saved;
+		return -1;
+	}
+	replaced = guise_fdmap_take(preload.map, fd);
+	if (entry)
+		err = preload_map_set(fd, (uint32_t)entry);
+	if (err) {
+		close_inside((uint32_t)entry);
+		host_sys(SYS_close, fd);
+	}
+	close_inside(replaced);
+	return err ? (int)libc_result(err) : fd;
+}
+
+HOOK int dup(int fd)
+{
+	long entry = duplicate(fd);
+
+	if (entry <= 0)
+		return entry ? (int)libc_result(entry) : HOST(dup)(fd);
+	return duplicated(HOST(dup)(fd), entry);
+}
+
+HOOK int dup2(int old, int new)
+{
+	long entry;
+
+	if (preload_own_fd(new))
+		return ebadf();
+	entry = old == new ? 0 : duplicate(old);
+	if (entry < 0)
+		return (int)libc_result(entry);
+	if (old == new || (!entry && !guise_fdmap_get(preload.map, new)))
+		return HOST(dup2)(old, new);
+	return duplicated(HOST(dup2)(old, new), entry);
+}
+
+HOOK int __dup2(int old, int new) SAME_AS(dup2);
+
+HOOK int dup3(int old, int new, int flags)
+{
+	long entry;
+
+	if (preload_own_fd(new))
+		return ebadf();
+	entry = old == new ? 0 : duplicate(old);
+	if (entry < 0)
+		return (int)libc_result(entry);
+	if (old == new || (!entry && !guise_fdmap_get(preload.map, new)))
+		return HOST(dup3)(old, new, flags);
+	return duplicated(HOST(dup3)(old, new, flags), entry);
+}
+
+static int control(int fd, int command, void *arg)
+{
+	int sfd = stack_fd(fd);
+	long entry;
+
+	if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
+		entry = duplicate(fd);
+		if (entry < 0)
+			return (int)libc_result(entry);
+		fd = HOST(fcntl)(fd, command, arg);
+		return entry ? duplicated(fd, entry) : fd;
+	}
+	if (sfd < 0)
+		return HOST(fcntl)(fd, command, arg);
+	switch (command) {
+	case F_SETFL:
+		/* Nobody could send the SIGIO: the thread is in its program. */
+		if ((long)arg & O_ASYNC) {
+			errno = EINVAL;
+			return -1;
+		}
+		/* fallthrough */
+	case F_GETFL:
+		return (int)inside(GUISE_NR_fcntl, sfd, command, (long)arg, 0, 0, 0);
+	default:
+		return HOST(fcntl)(fd, command, arg);
+	}
+}
+
+HOOK int fcntl(int fd, int command, ...)
+{
+	void *arg;
+	va_list ap;
+
+	va_start(ap, command);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	return control(fd, command, arg);
+}
+
+HOOK int fcntl64(int fd, int command, ...) SAME_AS(fcntl);
+HOOK int __fcntl(int fd, int command, ...) SAME_AS(fcntl);

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * gethostbyname, gethostbyaddr and their forms: what getaddrinfo replaced, and
+ * many programs still call. The answer is copied into the caller's buffer, or
+ * into one that lives until the next call.
+ */
+#include "preload.h"
+#include "resolver.h"
+
+#include <netinet/in.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where an answer goes. */
+struct place {
+	struct hostent *host;
+	char *at, *end;
+};
+
+struct question {
+	struct place place;
+	int status;
+	bool too_small;
+};
+
+static void *take(struct place *p, size_t bytes, size_t align)
+{
+	char *at = p->at + (-(uintptr_t)p->at & (align - 1));
+
+	if (at > p->end || (size_t)(p->end - at) < bytes)
+		return NULL;
+	p->at = at + bytes;
+	return at;
+}
+
+static size_t length(char *const *list)
+{
+	size_t n = 0;
+
+	while (list[n])
+		n++;
+	return n;
+}
+
+/* A list of n pointers and its end; to strings, or to addresses of that size. */
+static char **take_list(struct place *p, char *const *from, size_t size)
+{
+	size_t n = length(from);
+	char **list = take(p, (n + 1) * sizeof(*list), _Alignof(char *));
+
+	for (size_t i = 0; list && i < n; i++) {
+		size_t bytes = size ? size : strlen(from[i]) + 1;
+
+		list[i] = take(p, bytes, size ? _Alignof(struct in6_addr) : 1);
+		if (!list[i])
+			return NULL;
+		memcpy(list[i], from[i], bytes);
+	}
+	if (list)
+		list[n] = NULL;
+	return list;
+}
+
+static bool copy(struct place *p, const struct hostent *from)
+{
+	struct hostent *to = p->host;
+	size_t bytes = strlen(from->h_name) + 1;
+
+	to->h_addrtype = from->h_addrtype;
+	to->h_length = from->h_length;
+	to->h_addr_list = take_list(p, from->h_addr_list, (size_t)from->h_length);
+	to->h_aliases = take_list(p, from->h_aliases, 0);
+	to->h_name = take(p, bytes, 1);
+	if (!to->h_addr_list || !to->h_aliases || !to->h_name)
+		return false;
+	memcpy(to->h_name, from->h_name, bytes);
+	return true;
+}
+
+static void answered(void *data, int status, int timeouts, struct hostent *host)
+{
+	struct question *q = data;
+
+	(void)timeouts;
+	q->status = status;
+	if (!status)
+		q->too_small = !copy(&q->place, host);
+}
+
+/* As the _r calls return: 0 (*result NULL: there is none) or an errno. */
+static int reply(const struct question *q, struct hostent **result, int *error)
+{
+	*result = NULL;
+	if (q->too_small) {
+		*error = NETDB_INTERNAL;
+		errno = ERANGE;
+		return ERANGE;
+	}
+	*error = resolver_h_errno(q->status);
+	switch (*error) {
+	case NETDB_SUCCESS:
+		*result = q->place.host;
+		return 0;
+	case HOST_NOT_FOUND:
+	case NO_DATA:
+		return 0;
+	case TRY_AGAIN:
+		return EAGAIN;
+	default:
+		return EINVAL;
+	}
+}
+
+HOOK int gethostbyname2_r(const char *name, int family, struct hostent *host, char *buf,
+			  size_t n, struct hostent **result, int *error)
+{
+	struct question q = { .place = { host, buf, buf + n }, .status = ARES_ENOTFOUND };
+	struct resolver r;
+
+	if (!preload_stack())
+		return HOST(gethostbyname2_r)(name, family, host, buf, n, result, error);
+	if (family != AF_INET && family != AF_INET6) {
+		*result = NULL;
+		*error = NETDB_INTERNAL;
+		errno = EAFNOSUPPORT;
+		return EAFNOSUPPORT;
+	}
+	q.status = resolver_open(&r, 0);
+	if (!q.status) {
+		ares_gethostbyname(r.channel, name, family, answered, &q);
+		resolver_run(&r);
+		resolver_close(&r);
+	}
+	return reply(&q, result, error);
+}
+
+HOOK int gethostbyname_r(const char *name, struct hostent *host, char *buf, size_t n,
+			 struct hostent **result, int *error)
+{
+	if (!preload_stack())
+		return HOST(gethostbyname_r)(name, host, buf, n, result, error);
+	return gethostbyname2_r(name, AF_INET, host, buf, n, result, error);
+}
+
+HOOK int gethostbyaddr_r(const void *addr, socklen_t len, int family, struct hostent *host,
+			 char *buf, size_t n, struct hostent **result, int *error)
+{
+	struct question q = { .place = { host, buf, buf + n }, .status = ARES_ENOTFOUND };
+	struct resolver r;
+
+	if (!preload_stack())
+		return HOST(gethostbyaddr_r)(addr, len, family, host, buf, n, result, error);
+	q.status = resolver_open(&r, 0);
+	if (!q.status) {
+		ares_gethostbyaddr(r.channel, addr, (int)len, family, answered, &q);
+		resolver_run(&r);
+		resolver_close(&r);
+	}
+	return reply(&q, result, error);
+}
+
+/* ---- the forms without a buffer: one, shared by them all, as in libc -------- */
+
+static struct {
+	struct hostent host;
+	char *buf;
+	size_t size;
+} last;
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool grow(void)
+{
+	size_t size = last.size ? 2 * last.size : 1024;
+	char *buf = realloc(last.buf, size);
+
+	if (!buf)
+		return false;
+	last.buf = buf;
+	last.size = size;
+	return true;
+}
+
+HOOK struct hostent *gethostbyname2(const char *name, int family)
+{
+	struct hostent *result = NULL;
+	int error = NETDB_INTERNAL, err = ERANGE;
+
+	if (!preload_stack())
+		return HOST(gethostbyname2)(name, family);
+	pthread_mutex_lock(&last_lock);
+	while (err == ERANGE && grow())
+		err = gethostbyname2_r(name, family, &last.host, last.buf, last.size, &result,
+				       &error);
+	pthread_mutex_unlock(&last_lock);
+	if (!result)
+		h_errno = error;
+	return result;
+}
+
+HOOK struct hostent *gethostbyname(const char *name)
+{
+	return preload_stack() ? gethostbyname2(name, AF_INET) : HOST(gethostbyname)(name);
+}
+
+HOOK struct hostent *gethostbyaddr(const void *addr, socklen_t len, int family)
+{
+	struct hostent *result = NULL;
+	int error = NETDB_INTERNAL, err = ERANGE;
+
+	if (!preload_stack())
+		return HOST(gethostbyaddr)(addr, len, family);
+	pthread_mutex_lock(&last_lock);
+	while (err == ERANGE && grow())
+		err = gethostbyaddr_r(addr, len, family, &last.host, last.buf, last.size, &result,
+				      &error);
+	pthread_mutex_unlock(&last_lock);
+	if (!result)
+		h_errno = error;
+	return result;
+}

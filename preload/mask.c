@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Signal masks for the length of a wait: ppoll, pselect, epoll_pwait.
+ *
+ * The host's kernel changes the mask and begins to wait in one step. Here the
+ * thread first declares itself inside the stack, so that guise's handler holds
+ * back whatever the new mask lets through (host/signal.c); a held signal keeps
+ * the thread from sleeping. So none slips in between the mask and the wait.
+ *
+ * One thing differs from a host: a signal that comes together with an event
+ * has its handler run although the call reports the event.
+ */
+#include "host/signal.h"
+#include "host/sys.h"
+#include "waiting.h"
+
+#define KERNEL_SIGSET 8 /* bytes of a signal set in system calls */
+
+void preload_mask_on(struct preload_mask *saved, const sigset_t *mask)
+{
+	saved->on = mask;
+	if (!mask)
+		return;
+	guise_inside_enter();
+	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, mask, &saved->before, KERNEL_SIGSET);
+}
+
+void preload_mask_off(struct preload_mask *saved)
+{
+	if (!saved->on)
+		return;
+	guise_inside_leave();
+	guise_signals_deliver();
+	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &saved->before, 0, KERNEL_SIGSET);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * libc's own functions behind the hooks. Each is looked up when it is first
+ * needed, which may be before any constructor ran; the constructor looks up
+ * the rest, so that a signal handler never does.
+ */
+#ifndef GUISE_PRELOAD_ORIGINALS_H
+#define GUISE_PRELOAD_ORIGINALS_H
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <poll.h>
+#include <resolv.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* Of libc, but declared in no header, or only for fortified programs. */
+ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);
+ssize_t __pread_chk(int fd, void *buf, size_t n, off_t offset, size_t room);
+ssize_t __pread64_chk(int fd, void *buf, size_t n, off64_t offset, size_t room);
+ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags);
+ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t room, int flags,
+		       struct sockaddr *addr, socklen_t *len);
+int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		const sigset_t *mask, size_t room);
+
+enum preload_original {
+#define CALL(name, class, test, note) ORIGINAL_##name,
+#include "calls.h"
+	ORIGINALS
+};
+
+extern void *preload_originals[ORIGINALS] __attribute__((visibility("hidden")));
+void *preload_find_original(enum preload_original which);
+void preload_find_originals(void);
+
+static inline void *preload_original(enum preload_original which)
+{
+	void *function = __atomic_load_n(&preload_originals[which], __ATOMIC_RELAXED);
+
+	return __builtin_expect(!!function, 1) ? function : preload_find_original(which);
+}
+
+#define HOST(name) ((__typeof__(name) *)preload_original(ORIGINAL_##name))
+
+#endif

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * poll and ppoll.
+ *
+ * The program's array is split in two: the stack's descriptors and the
+ * host's; an epoll stands in both. When one part is
+ * empty the other's call does everything. For a mixture both are looked at
+ * without waiting, and if nothing is ready the thread sleeps in the stack's
+ * ppoll while guise_call_polling() watches the host's descriptors; afterwards
+ * the side that did not end the sleep is looked at once more, so that all that
+ * is ready is reported, as on a host.
+ *
+ * Time is the stack's: in simulated time a timeout is simulated, too.
+ */
+#include "preload.h"
+#include "host/sys.h"
+#include "waiting.h"
+
+#include <stdlib.h>
+
+#define FEW 48	/* descriptors that need no malloc: 1.2 kB of stack */
+
+/* One side's share of the program's array. */
+struct part {
+	struct pollfd *fds;
+	unsigned int *index;	/* the place of each in the program's array */
+	unsigned int n;
+};
+
+struct split {
+	struct part host, stack;
+	bool stale;		/* one at least is neither's: POLLNVAL */
+};
+
+static void add(struct part *part, const struct pollfd *of, int fd, unsigned int index)
+{
+	part->fds[part->n] = (struct pollfd){ .fd = fd, .events = of->events };
+	part->index[part->n++] = index;
+}
+
+static void split_up(struct split *split, struct pollfd *fds, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		uint32_t entry = preload_epoll_whole(fds[i].fd);
+
+		fds[i].revents = 0;
+		if (fds[i].fd < 0)
+			continue;
+		if (entry & (GUISE_FD_PRIVATE | GUISE_FD_HALF))
+			add(&split->stack, &fds[i], (int)(entry & GUISE_FD_STACK), i);
+		if (entry & GUISE_FD_STALE) {
+			preload_stale(fds[i].fd);
+			fds[i].revents = POLLNVAL;
+			split->stale = true;
+		} else if (!(entry & GUISE_FD_PRIVATE)) {
+			add(&split->host, &fds[i], fds[i].fd, i);
+		}
+	}
+}
+
+static void report(const struct part *part, struct pollfd *fds)
+{
+	for (unsigned int i = 0; i < part->n; i++)
+		fds[part->index[i]].revents |= part->fds[i].revents;
+}
+
+static int count(const struct pollfd *fds, unsigned int n)
+{
+	int ready = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		ready += fds[i].revents != 0;
+	return ready;
+}
+
+static long look_at_host(const struct part *part)
+{
+	struct timespec now = { 0 };
+
+	return part->n ? host_sys(SYS_ppoll, part->fds, part->n, &now, 0, 0) : 0;
+}
+
+static long ask_stack(const struct part *part, const struct timespec *timeout)
+{
+	struct timespec copy;
+
+	if (!part->n)
+		return 0;
+	if (timeout)
+		copy = *timeout;	/* the kernel writes into it what time is left */
+	return guise_call(preload.stack, GUISE_NR_ppoll, (long)part->fds, part->n,
+			  timeout ? (long)&copy : 0, 0, 0, 0);
+}
+
+/* Positive: fds has revents; 0: the time is up; -errno. */
+static long wait_for_both(struct split *split, const struct timespec *timeout)
+{
+	static const struct timespec now = { 0 };
+	struct timespec copy;
+	long host, stack;
+	int ready = 0;
+
+	host = look_at_host(&split->host);
+	if (host < 0)
+		return host;
+	stack = ask_stack(&split->stack, &now);
+	if (stack || host || split->stale)
+		return stack < 0 ? stack : 1;
+	if (timeout) {
+		if (!timeout->tv_sec && !timeout->tv_nsec)
+			return 0;
+		copy = *timeout;
+	}
+	stack = guise_call_polling(preload.stack, split->host.fds, split->host.n, &ready,
+				   GUISE_NR_ppoll, (long)split->stack.fds, split->stack.n,
+				   timeout ? (long)&copy : 0, 0, 0, 0);
+	if (stack == -EINTR && ready)
+		return ready;
+	if (stack > 0 && !ready)
+		look_at_host(&split->host);
+	return stack < 0 ? stack : stack + ready;
+}
+
+static long wait_split(struct split *split, struct pollfd *fds, const struct timespec *timeout)
+{
+	long ret;
+
+	if (timeout && !preload_valid_time(timeout))
+		return -EINVAL;
+	if (split->host.n || split->stale)
+		ret = wait_for_both(split, timeout);
+	else
+		ret = ask_stack(&split->stack, timeout);
+	if (ret > 0) {
+		report(&split->host, fds);
+		report(&split->stack, fds);
+	}
+	return ret;
+}
+
+/* Some descriptor of fds is not the host's alone. */
+static int poll_private(struct pollfd *fds, unsigned int n, const struct timespec *timeout,
+			const sigset_t *mask)
+{
+	struct pollfd few[2 * FEW], *copies = few;
+	unsigned int few_index[2 * FEW], *index = few_index;
+	struct preload_mask saved;
+	struct split split = { 0 };
+	void *memory = NULL;
+	long ret;
+
+	pthread_testcancel();
+	if (n > FEW) {
+		memory = malloc(n * 2 * (sizeof(*copies) + sizeof(*index)));
+		if (!memory)
+			return (int)libc_result(-ENOMEM);
+		copies = memory;
+		index = (unsigned int *)(copies + 2 * n);
+	}
+	split.host = (struct part){ .fds = copies, .index = index };
+	split.stack = (struct part){ .fds = copies + n, .index = index + n };
+	split_up(&split, fds, n);
+
+	preload_mask_on(&saved, mask);
+	ret = wait_split(&split, fds, timeout);
+	preload_mask_off(&saved);
+	free(memory);
+	if (ret == -EINTR)
+		pthread_testcancel();
+	return ret > 0 ? count(fds, n) : (int)libc_result(ret);
+}
+
+static bool any_private(struct pollfd *fds, nfds_t n)
+{
+	for (nfds_t i = 0; i < n; i++)
+		if (guise_fdmap_get(preload.map, fds[i].fd))
+			return true;
+	return false;
+}
+
+HOOK int poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	struct timespec t = {
+		.tv_sec = timeout / 1000,
+		.tv_nsec = timeout % 1000 * 1000000L,
+	};
+
+	if (n > GUISE_FDMAP_MAX || !any_private(fds, n))
+		return HOST(poll)(fds, n, timeout);
+	return poll_private(fds, (unsigned int)n, timeout < 0 ? NULL : &t, NULL);
+}
+
+HOOK int __poll(struct pollfd *fds, nfds_t n, int timeout) SAME_AS(poll);
+
+HOOK int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	if (n > GUISE_FDMAP_MAX || !any_private(fds, n))
+		return HOST(ppoll)(fds, n, timeout, mask);
+	return poll_private(fds, (unsigned int)n, timeout, mask);
+}
+
+HOOK int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
+{
+	return room / sizeof(*fds) < n ? HOST(__poll_chk)(fds, n, timeout, room) :
+					 poll(fds, n, timeout);
+}
+
+HOOK int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		     const sigset_t *mask, size_t room)
+{
+	return room / sizeof(*fds) < n ? HOST(__ppoll_chk)(fds, n, timeout, mask, room) :
+					 ppoll(fds, n, timeout, mask);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of the preload library share.
+ *
+ * A hook has the name of libc's call. It asks stack_fd() whose the descriptor
+ * is; the host's goes to libc's own function, HOST(name)(...), so that it
+ * keeps its cancellation point and whatever libc does beside the system call;
+ * the stack's goes to guise_call(). Hooks are called early (by constructors,
+ * from inside malloc), in signal handlers, in vfork children and beside every
+ * other thread; nothing here may allocate or lock on the way to a host call.
+ */
+#ifndef GUISE_PRELOAD_H
+#define GUISE_PRELOAD_H
+
+#include "guise/guise.h"
+#include "guise/syscall.h"
+#include "originals.h"
+#include "region/fdmap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define HOOK		__attribute__((visibility("default")))
+/* Another name that libc has for the same call. */
+#define SAME_AS(call)	__attribute__((alias(#call), copy(call)))
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+
+struct preload {
+	struct guise_fdmap *map;	/* never NULL: an empty one before joining */
+	struct guise_stack *stack;	/* NULL: not on a stack, or not since fork */
+	pid_t pid;			/* of the process that joined */
+	int placeholder;		/* what private sockets are duplicates of */
+	int ticket;			/* the right to join; -1: none, do nothing */
+	int nudge, stack_nudge;		/* always readable, see epoll.c */
+	int own_low;			/* guise's own descriptors: none is lower */
+};
+
+extern struct preload preload __attribute__((visibility("hidden")));
+
+/* start.c: joining, forking, and what is guise's own */
+
+/* The stack, joined if that has not been done; NULL: this program has none. */
+struct guise_stack *preload_stack(void);
+/* Whether this program is to run on a stack, joined or not. */
+bool preload_on_stack(void);
+/* True in a vfork child: memory is the parent's, the descriptors are not. */
+bool preload_borrowed(void);
+/* Whether fd is one of guise's own, that the program must not touch. */
+bool preload_own_fd(int fd);
+/* The lowest of guise's own descriptors >= fd; -1 if none. */
+int preload_next_own_fd(int fd);
+/* One line on standard error: "guise: PROGRAM: ...". */
+void preload_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Entries of the table, which lies in the region: 0 or -errno. */
+int preload_map_room(int fd);
+int preload_map_set(int fd, uint32_t entry);
+
+/* descriptor.c: numbers */
+
+/* Reserves the lowest free number for a private descriptor, or -errno. */
+int preload_reserve(int lowest, bool cloexec);
+/* Puts a descriptor of the stack behind a reserved number: the number. On
+ * failure both are closed: -errno. */
+int preload_install(int fd, int sfd, uint32_t flags);
+/* Gives back a number that was reserved. */
+void preload_unreserve(int fd);
+/* A descriptor that the parent had before fork: -1 with EBADF. */
+int preload_stale(int fd);
+
+/* epoll.c: the entry of fd, to whoever waits for the descriptor itself or gives it
+ * another number; an epoll's with a private half, made if need be. */
+uint32_t preload_epoll_whole(int fd);
+
+#define ON_HOST		-1	/* the host's alone */
+#define IS_STALE	-2	/* the parent's, before fork */
+
+/* The stack's descriptor behind fd, or ON_HOST or IS_STALE. */
+static inline int stack_fd(int fd)
+{
+	uint32_t entry = guise_fdmap_get(preload.map, fd);
+
+	if ((int32_t)entry < 0)
+		return (int)(entry & GUISE_FD_STACK);
+	return unlikely(entry & GUISE_FD_STALE) ? IS_STALE : ON_HOST;
+}
+
+/*
+ * The rule of every hook on one descriptor: the host's goes to libc's call of
+ * the same name with the same arguments, the parent's from before fork fails
+ * with EBADF, the stack's goes on below.
+ */
+#define HOST_UNLESS_PRIVATE(sfd, fd, name, ...)						\
+	do {										\
+		if ((sfd) < 0)								\
+			return (sfd) == ON_HOST ? HOST(name)(fd, ##__VA_ARGS__) :	\
+						  preload_stale(fd);			\
+	} while (0)
+
+/* As libc returns it: -1 and errno. */
+static inline long libc_result(long ret)
+{
+	if (unlikely((unsigned long)ret > -4096UL)) {
+		errno = (int)-ret;
+		return -1;
+	}
+	return ret;
+}
+
+/* A call on the stack's descriptor sfd that does not wait. */
+static inline long inside(long nr, int sfd, long b, long c, long d, long e, long f)
+{
+	return libc_result(guise_call(preload.stack, nr, sfd, b, c, d, e, f));
+}
+
+/* One that may: a cancellation point. */
+static inline long inside_waiting(long nr, int sfd, long b, long c, long d, long e, long f)
+{
+	long ret;
+
+	pthread_testcancel();
+	ret = guise_call(preload.stack, nr, sfd, b, c, d, e, f);
+	if (unlikely(ret == -EINTR))
+		pthread_testcancel();
+	return libc_result(ret);
+}
+
+#endif

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Joining, and what fork does to it.
+ *
+ * $GUISE_STACK is the number of an inherited descriptor, the ticket. Where it
+ * is not set the library does nothing: the table of private descriptors stays
+ * empty and every call is libc's. Where it is set the process joins before
+ * main(), or earlier when a constructor needs a socket. A program that was to
+ * run on a stack never runs on the host's instead: when joining fails it ends
+ * with status 125 and one sentence.
+ *
+ * A forked child is another process to the stack. It joins anew when it first
+ * needs the stack; the parent's private sockets are not its own, so its table
+ * marks them stale. The table is copied before the fork, in the parent: by
+ * the time the child could look, the parent may have gone on.
+ *
+ * A vfork child shares the parent's memory, and with it the table, but has
+ * descriptors of its own: what it closes must not be closed in the stack.
+ */
+#include "preload.h"
+#include "host/sys.h"
+#include "region/stack.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#define FAILED_TO_JOIN	125	/* as env(1) and timeout(1): the tool failed, not the program */
+#define LOW_TICKET	64	/* a ticket below this stands where programs dup2() to */
+
+static struct guise_fdmap nothing_private;
+
+struct preload preload = {
+	.map = &nothing_private,
+	.placeholder = -1,
+	.ticket = -1,
+	.nudge = -1,
+	.stack_nudge = -1,
+	.own_low = INT32_MAX,
+};
+
+static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t ticket_read = PTHREAD_ONCE_INIT;
+static struct guise_fdmap *before_fork;	/* what the child will know of private descriptors */
+
+void preload_say(const char *format, ...)
+{
+	char line[512];
+	size_t n, room = sizeof(line) - 1;
+	va_list ap;
+	int length;
+
+	n = (size_t)snprintf(line, room, "guise: %.64s: ", program_invocation_short_name);
+	va_start(ap, format);
+	length = vsnprintf(line + n, room - n, format, ap);
+	va_end(ap);
+	n = n + (size_t)length < room ? n + (size_t)length : room - 1;
+	line[n++] = '\n';
+	host_sys(SYS_write, 2, line, n);
+}
+
+static void *region_get(void *context, size_t bytes)
+{
+	long address = guise_call(context, GUISE_NR_ALLOC, (long)bytes, 0, 0, 0, 0, 0);
+
+	return (unsigned long)address > -4096UL ? NULL : (void *)address;
+}
+
+static void region_put(void *context, void *memory, size_t bytes)
+{
+	guise_call(context, GUISE_NR_FREE, (long)memory, (long)bytes, 0, 0, 0, 0);
+}
+
+static void *local_get(void *context, size_t bytes)
+{
+	long address = host_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)context;
+	return (unsigned long)address > -4096UL ? NULL : (void *)address;
+}
+
+static void local_put(void *context, void *memory, size_t bytes)
+{
+	(void)context;
+	host_sys(SYS_munmap, memory, bytes);
+}
+
+static const struct guise_fdmap_memory local = { .get = local_get, .put = local_put };
+
+static struct guise_fdmap_memory in_region(struct guise_stack *s)
+{
+	return (struct guise_fdmap_memory){ .get = region_get, .put = region_put, .context = s };
+}
+
+int preload_map_room(int fd)
+{
+	struct guise_fdmap_memory memory = in_region(preload.stack);
+
+	return guise_fdmap_room(preload.map, &memory, fd);
+}
+
+int preload_map_set(int fd, uint32_t entry)
+{
+	struct guise_fdmap_memory memory = in_region(preload.stack);
+
+	return guise_fdmap_set(preload.map, &memory, fd, entry);
+}
+
+/* Guise's own descriptors, in no order; -1 where there is none. */
+static int own_fd(unsigned int i)
+{
+	const struct guise_stack *s = preload.stack;
+
+	switch (i) {
+	case 0:
+		return preload.ticket;
+	case 1:
+		return preload.placeholder;
+	case 2:
+		return preload.nudge;
+	case 3:
+		return s ? s->memfd : -1;
+	case 4:
+		return s ? s->image_fd : -1;
+	case 5:
+		return s ? s->bell : -1;
+	case 6:
+		return s ? s->alive : -1;
+	case 7:
+		return s ? s->control : -1;
+	default:
+		i -= 8;
+		return s && s->port[i / GUISE_LINK_FDS].backend ?
+		       s->port[i / GUISE_LINK_FDS].fd[i % GUISE_LINK_FDS] : -1;
+	}
+}
+
+#define OWN_FDS (8 + GUISE_MAX_LINKS * GUISE_LINK_FDS)
+
+int preload_next_own_fd(int fd)
+{
+	int next = -1;
+
+	for (unsigned int i = 0; i < OWN_FDS; i++) {
+		int own = own_fd(i);
+
+		if (own >= fd && own >= 0 && (next < 0 || own < next))
+			next = own;
+	}
+	return next;
+}
+
+/* Programs close whole ranges of numbers: the first test must be cheap. */
+bool preload_own_fd(int fd)
+{
+	return unlikely(fd >= preload.own_low) && preload_next_own_fd(fd) == fd;
+}
+
+static void die(const char *what, const char *why)
+{
+	preload_say("%s: %s", what, why);
+	host_sys(SYS_exit_group, FAILED_TO_JOIN);
+	__builtin_unreachable();
+}
+
+/* The table in the region, with what the process already knows. */
+static struct guise_fdmap *make_map(struct guise_stack *s)
+{
+	struct guise_fdmap_memory memory = in_region(s);
+	struct guise_fdmap *map = guise_fdmap_new(&memory);
+
+	for (int fd = -1; map && (fd = guise_fdmap_next(preload.map, fd + 1)) >= 0;)
+		if (guise_fdmap_set(map, &memory, fd, guise_fdmap_get(preload.map, fd)))
+			return NULL;
+	return map;
+}
+
+/* Descriptors of ours that a forked child inherits, made once. */
+static void make_own(void)
+{
+	if (preload.placeholder >= 0)
+		return;
+	preload.placeholder = guise_fd_high((int)host_sys(SYS_socket, AF_UNIX,
+							  SOCK_STREAM | SOCK_CLOEXEC, 0));
+	preload.nudge = guise_fd_high((int)host_sys(SYS_eventfd2, 1, EFD_CLOEXEC));
+	if (preload.placeholder < 0 || preload.nudge < 0)
+		die("cannot make the descriptors that stand for private sockets",
+		    strerror(preload.placeholder < 0 ? -preload.placeholder : -preload.nudge));
+}
+
+static void join(void)
+{
+	struct rlimit many = { GUISE_FDMAP_MAX, GUISE_FDMAP_MAX };
+	struct guise_fdmap *map;
+	struct guise_stack *s;
+	int err = 0;
+
+	s = guise_join(preload.ticket, &err);
+	if (!s)
+		die("cannot join its network stack", guise_error());
+	make_own();
+	map = make_map(s);
+	if (!map)
+		die("cannot make the table of private sockets", "the stack is out of memory");
+	/* The host's limit counts: every private socket has a number there. */
+	guise_call(s, GUISE_NR_prlimit64, 0, RLIMIT_NOFILE, (long)&many, 0, 0, 0);
+	preload.stack_nudge = (int)guise_call(s, GUISE_NR_eventfd2, 1, 0, 0, 0, 0, 0);
+
+	s->region->procs[s->proc].fdmap = (uint64_t)(uintptr_t)map;
+	__atomic_store_n(&preload.map, map, __ATOMIC_RELEASE);
+	__atomic_store_n(&preload.stack, s, __ATOMIC_RELEASE);
+	preload.own_low = preload_next_own_fd(0);
+}
+
+bool preload_borrowed(void)
+{
+	return host_sys(SYS_getpid) != preload.pid;
+}
+
+static void fork_prepare(void)
+{
+	int fd = -1;
+
+	pthread_mutex_lock(&joining);
+	before_fork = NULL;
+	while ((fd = guise_fdmap_next(preload.map, fd + 1)) >= 0) {
+		uint32_t entry = guise_fdmap_get(preload.map, fd);
+
+		if (!before_fork)
+			before_fork = guise_fdmap_new(&local);
+		if (entry & (GUISE_FD_PRIVATE | GUISE_FD_STALE))
+			entry = GUISE_FD_STALE;
+		else	/* the host's half of an epoll is the child's, too */
+			entry &= GUISE_FD_EPOLL | GUISE_FD_HOSTED;
+		if (!before_fork || (entry && guise_fdmap_set(before_fork, &local, fd, entry)))
+			die("cannot fork", "no memory for the table of private sockets");
+	}
+}
+
+static void fork_parent(void)
+{
+	if (before_fork)
+		guise_fdmap_free(before_fork, &local);
+	pthread_mutex_unlock(&joining);
+}
+
+static void fork_child(void)
+{
+	preload.pid = (pid_t)host_sys(SYS_getpid);
+	preload.map = before_fork ? before_fork : &nothing_private;
+	if (preload.stack)
+		guise_abandon(preload.stack);
+	preload.stack = NULL;
+	pthread_mutex_init(&joining, NULL);
+}
+
+/* The ticket where the program does not expect to find or to put anything. */
+static void move_ticket(void)
+{
+	char number[16];
+	long fd;
+
+	if (preload.ticket >= LOW_TICKET)
+		return;
+	/* Not close-on-exec: programs that this one starts join with it. */
+	fd = guise_fd_high((int)host_sys(SYS_dup, preload.ticket));
+	if (fd < LOW_TICKET)
+		return;
+	host_sys(SYS_fcntl, fd, F_SETFD, 0);
+	snprintf(number, sizeof(number), "%ld", fd);
+	if (setenv("GUISE_STACK", number, 1))
+		die("cannot set GUISE_STACK", strerror(errno));
+	host_sys(SYS_close, preload.ticket);
+	preload.ticket = (int)fd;
+}
+
+static void read_ticket(void)
+{
+	const char *text = getenv("GUISE_STACK");
+	char *end;
+	long fd;
+
+	if (!text)
+		return;
+	fd = strtol(text, &end, 10);
+	if (end == text || *end || fd < 0 || host_sys(SYS_fcntl, fd, F_GETFD) < 0)
+		die("GUISE_STACK must be the number of an open descriptor, but is", text);
+	preload.ticket = (int)fd;
+	preload.pid = (pid_t)host_sys(SYS_getpid);
+	move_ticket();
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+bool preload_on_stack(void)
+{
+	pthread_once(&ticket_read, read_ticket);
+	return preload.ticket >= 0;
+}
+
+struct guise_stack *preload_stack(void)
+{
+	struct guise_stack *s = __atomic_load_n(&preload.stack, __ATOMIC_ACQUIRE);
+	int saved = errno;
+
+	if (likely(s) || !preload_on_stack())
+		return s;
+	pthread_mutex_lock(&joining);
+	if (!preload.stack)
+		join();
+	pthread_mutex_unlock(&joining);
+	errno = saved;
+	return preload.stack;
+}
+
+/*
+ * Constructors of other libraries may have run before this one, and may have
+ * made sockets: then the process has joined already.
+ */
+__attribute__((constructor)) static void begin(void)
+{
+	preload_find_originals();
+	preload_stack();
+}
