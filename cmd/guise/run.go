@@ -216,6 +216,11 @@ func (f *runFlags) prepare(s *settings, stop <-chan os.Signal) (h *holder.Holder
 		return nil, err
 	}
 	defer host.CloseTaps()
+	if f.verbose {
+		for _, note := range host.Notes {
+			complain(errors.New(note))
+		}
+	}
 	if journal := host.Journal(); journal != "" {
 		self, err := os.Executable()
 		if err == nil {

@@ -23,6 +23,8 @@ type Host struct {
 	// Taps are the descriptors of the links, in their order. Whoever closes
 	// the last copy of one makes its tap vanish, if guise made it.
 	Taps []*os.File
+	// Notes are sentences on what the user may have overlooked.
+	Notes []string
 
 	journal *journal.Journal // nil: nothing was changed
 }
@@ -227,9 +229,7 @@ func (h *Host) openTaps(links []*plan.Link, taps []tap) error {
 			file, err = openTap(taps[0].name)
 			taps = taps[1:]
 		case l.Device != "":
-			if file, err = openTap(l.Device); err == nil && Capability(unix.CAP_NET_ADMIN) {
-				_, err = bringUp(l.Device)
-			}
+			file, err = h.openNamed(l.Device)
 		default:
 			if err = CheckTapDescriptor(l.FD); err == nil {
 				file = os.NewFile(uintptr(l.FD), l.Flag)
@@ -244,6 +244,22 @@ func (h *Host) openTaps(links []*plan.Link, taps []tap) error {
 		}
 	}
 	return nil
+}
+
+// openNamed opens a tap that the user named. One that is there already is his,
+// and stays as it is; one that is made here is brought up, and vanishes later.
+func (h *Host) openNamed(name string) (*os.File, error) {
+	device, missing := netlink.LinkByName(name)
+	file, err := openTap(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case missing != nil:
+		_, err = bringUp(name)
+	case device.Attrs().Flags&net.FlagUp == 0:
+		h.Notes = append(h.Notes, fmt.Sprintf("the tap %s is down, so no packet passes; `ip link set %s up` changes that", name, name))
+	}
+	return file, err
 }
 
 // ipv6 says whether the stack behind the tap has IPv6.

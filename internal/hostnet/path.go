@@ -51,11 +51,8 @@ func openEnd(e plan.End, mtu int) (*os.File, error) {
 			"or name a tap that is still to be made", e.Device)
 	}
 	tap, err := openTap(e.Device)
-	if err != nil {
-		return nil, err
-	}
-	if missing == nil && !Capability(unix.CAP_NET_ADMIN) {
-		return tap, nil // its owner brings it up
+	if err != nil || missing == nil {
+		return tap, err
 	}
 	if err := configureEnd(e, mtu); err != nil {
 		tap.Close()
