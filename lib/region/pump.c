@@ -16,6 +16,7 @@
 
 #include "host/signal.h"
 #include "host/sys.h"
+#include "region/bury.h"
 #include "region/vcpu.h"
 #include "region/wait.h"
 
@@ -70,6 +71,7 @@ static void *pump(void *arg)
 			break;
 		}
 		r->pump_turns++;
+		guise_bury_pending(s);
 		guise_note_time(s);
 		s->resume(slot);
 		if (r->leader && r->leader != slot->id) {

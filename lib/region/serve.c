@@ -12,8 +12,8 @@
  */
 #include "region/serve.h"
 #include "host/sys.h"
+#include "region/bury.h"
 #include "region/join.h"
-#include "region/pump.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -273,16 +273,12 @@ bool guise_server_hear(struct guise_server *v, unsigned int proc)
 
 void guise_server_gone(struct guise_server *v, unsigned int proc)
 {
-	struct guise_region *region = v->s->region;
-
 	if (v->control[proc] < 0)
 		return;
 	host_sys(SYS_close, v->control[proc]);
 	v->control[proc] = -1;
 	v->members--;
-	__atomic_store_n(&region->procs[proc].dead, 1, __ATOMIC_RELEASE);
-	__atomic_fetch_or(&region->irq_pending, GUISE_IRQ_REAP, __ATOMIC_SEQ_CST);
-	guise_pump_wake(v->s);
+	guise_bury(v->s, proc);
 }
 
 void guise_server_end(struct guise_server *v)

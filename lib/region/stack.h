@@ -26,6 +26,7 @@ struct guise_stack {
 	bool creator;
 	bool pump_running, pump_stop;
 	pthread_t pump;
+	uint32_t burials[GUISE_MAX_PROCS / 32]; /* holder: dead members, for the pump */
 	int console_fd;
 	struct guise_link_port port[GUISE_MAX_LINKS];
 	struct guise_stack *next;	/* stacks of this process */

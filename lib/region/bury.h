@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What is done about a process that died while it was a member. */
+#ifndef GUISE_REGION_BURY_H
+#define GUISE_REGION_BURY_H
+
+#include "region/stack.h"
+
+/* In the holder: process index proc is dead. Does not wait. */
+void guise_bury(struct guise_stack *s, unsigned int proc);
+
+/* Holding the virtual CPU: does what guise_bury() has left to do. */
+void guise_bury_pending(struct guise_stack *s);
+
+#endif
