@@ -125,7 +125,7 @@ unpack() {
 
 # Step 2: the tree of links. What was built from another source is of no use.
 lay_over() {
-	if [ "$(cat "$shadow/.source" 2>/dev/null)" != "$tree" ]; then
+	if [ "$(cat "$shadow/.source" 2>/dev/null)" != "$tree $root" ]; then
 		rm -rf "$shadow"
 		mkdir -p "$shadow/arch"
 		for entry in "$tree"/*; do
@@ -133,7 +133,7 @@ lay_over() {
 		done
 		ln -s "$tree"/arch/* "$shadow/arch/"
 		ln -sfn "$root/linux/arch/guise" "$shadow/arch/guise"
-		echo "$tree" >"$shadow/.source"
+		echo "$tree $root" >"$shadow/.source"
 	fi
 	apply_patches
 }
@@ -145,13 +145,13 @@ lay_over() {
 apply_patches() {
 	set -- "$root"/linux/patches/*.patch
 	[ -e "$1" ] || set --
-	work=$(mktemp -d "$build/patch.XXXXXX")
-	trap 'rm -rf "$work"' EXIT
+	work=$build/linux.patched # the lock is ours, and so is this name
+	rm -rf "$work"
+	mkdir -p "$work/tree"
 	{
 		cat "$shadow/.patched" 2>/dev/null || true
 		[ $# = 0 ] || sed -n 's,^+++ b/\([^[:blank:]]*\).*,\1,p' "$@"
 	} | sort -u >"$work/list"
-	mkdir "$work/tree"
 	while read -r file; do
 		mkdir -p "$work/tree/$(dirname "$file")"
 		[ ! -e "$tree/$file" ] || cp "$tree/$file" "$work/tree/$file"
@@ -164,8 +164,10 @@ apply_patches() {
 		top=${file%%/*}
 		# A folder with patched files must be real all the way down.
 		if [ -L "$shadow/$top" ]; then
+			rm -rf "$shadow/.unfolded"
+			cp -as "$tree/$top" "$shadow/.unfolded"
 			rm "$shadow/$top"
-			cp -as "$tree/$top" "$shadow/$top"
+			mv "$shadow/.unfolded" "$shadow/$top"
 		fi
 		if [ ! -e "$work/tree/$file" ]; then
 			rm -f "$shadow/$file"
@@ -176,7 +178,6 @@ apply_patches() {
 	done <"$work/list"
 	mv "$work/list" "$shadow/.patched"
 	rm -rf "$work"
-	trap - EXIT
 }
 
 # make, as Kbuild wants it: the same image from the same source every time.
@@ -194,8 +195,8 @@ kbuild() {
 
 # kbuild with a short account of its progress; its last words if it fails.
 compile() {
-	status=$(mktemp "$build/status.XXXXXX")
-	{ kbuild "$@" 2>&1 || echo failed >"$status"; } | tee "$log" |
+	rm -f "$log.failed"
+	{ kbuild "$@" 2>&1 || : >"$log.failed"; } | tee "$log" |
 		awk -v every="$([ -t 2 ] && echo 1 || echo 100)" '
 			/^  (CC|AS) / && ++n % every == 0 {
 				printf "%s  KERNEL %d files of about 720%s", every == 1 ? "\r" : "", n,
@@ -204,12 +205,10 @@ compile() {
 			}
 			/(warning|error|Error)[: ]/ { print; fflush() }
 			END { if (every == 1 && n) print "" }' >&2
-	if [ -s "$status" ]; then
-		tail -n 40 "$log" >&2
-		rm "$status"
+	if [ -e "$log.failed" ]; then
+		tail -n 20 "$log" >&2
 		fail "the kernel does not build; all that was said is in $log"
 	fi
-	rm "$status"
 }
 
 # Kconfig drops an option whose dependencies are missing without a word.
