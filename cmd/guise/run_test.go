@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"guise/internal/nettest"
+)
+
+func run(t *testing.T, args ...string) *guise {
+	t.Helper()
+	return newGuise(t, append([]string{"run", "--link", "none"}, args...)...)
+}
+
+func TestExitStatusIsTheProgramsOwn(t *testing.T) {
+	for status, script := range map[int]string{0: "exit 0", 7: "exit 7", -15: "kill -TERM $$", -9: "kill -KILL $$"} {
+		if got := run(t, "--", "sh", "-c", script).status(t); got != status {
+			t.Errorf("%s: status %d", script, got)
+		}
+		want := status
+		if want < 0 {
+			want = 128 - want
+		}
+		g := run(t, "-v", "--", "sh", "-c", script)
+		g.says(t, want, "guise: westwood on the wire, 3 connections, 0 sockets escaped to the host\n")
+		if g.stdout.Len() > 0 {
+			t.Errorf("on the program's stdout: %q", g.stdout.String())
+		}
+	}
+}
+
+func TestGuiseBecomesTheProgram(t *testing.T) {
+	g := run(t, "--", "sh", "-c", "echo $$; cat; cat /proc/$$/task/$$/children")
+	g.Stdin = strings.NewReader("from stdin\n")
+	if status := g.status(t); status != 0 {
+		t.Errorf("status %d: %s", status, g.stderr.String())
+	}
+	// The cat that asks is the only child: the holder is somebody else's.
+	words := strings.Fields(g.stdout.String())
+	if len(words) != 4 || words[0] != fmt.Sprint(g.Process.Pid) || words[1] != "from" {
+		t.Errorf("pid %d wrote %q", g.Process.Pid, g.stdout.String())
+	}
+	if g.stderr.Len() > 0 {
+		t.Errorf("it is not quiet: %q", g.stderr.String())
+	}
+}
+
+func TestEnvironmentOfTheProgram(t *testing.T) {
+	g := run(t, "--mptcp", "--", "sh", "-c", `echo $LD_PRELOAD $GUISE_STACK $GUISE_MPTCP; readlink /proc/$$/fd/$GUISE_STACK`)
+	g.Env = append(g.Env, "LD_PRELOAD=libc.so.6 /old/libguise-preload.so", "GUISE_STACK=3")
+	if status := g.status(t); status != 0 {
+		t.Errorf("status %d: %s", status, g.stderr.String())
+	}
+	words := strings.Fields(g.stdout.String())
+	if len(words) != 4 || words[0] != "libc.so.6:"+g.dir+"/libguise-preload.so" || words[2] != "1" || !strings.HasPrefix(words[3], "socket:") {
+		t.Errorf("got %q", words)
+	}
+	if n, err := strconv.Atoi(words[1]); err != nil || n < 900 || n >= 1024 {
+		t.Errorf("the ticket is descriptor %s", words[1])
+	}
+	if plan := g.plan(t); !strings.Contains(plan, "sysctl net.mptcp.enabled 1\n") {
+		t.Errorf("the plan is %q", plan)
+	}
+}
+
+func TestTicketFitsUnderASmallLimit(t *testing.T) {
+	g := run(t, "--", "sh", "-c", `echo $GUISE_STACK; readlink /proc/$$/fd/$GUISE_STACK`)
+	g.Args = append([]string{"sh", "-c", `ulimit -n 64 && exec "$0" "$@"`, g.Path}, g.Args[1:]...)
+	g.Path = "/bin/sh"
+	if status := g.status(t); status != 0 {
+		t.Errorf("status %d: %s", status, g.stderr.String())
+	}
+	if words := strings.Fields(g.stdout.String()); len(words) != 2 || words[0] != "40" || !strings.HasPrefix(words[1], "socket:") {
+		t.Errorf("got %q", words)
+	}
+}
+
+// The program has what it was given and the ticket, and nothing of guise's.
+func TestDescriptorsOfTheUserReachTheProgram(t *testing.T) {
+	script := []string{"sh", "-c", "cat <&3; echo $GUISE_STACK; ls /proc/$$/fd"}
+	native := exec.Command(script[0], script[1:]...)
+	descriptors := func(cmd *exec.Cmd, run func() (string, error)) []string {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		cmd.ExtraFiles = []*os.File{r}
+		fmt.Fprintln(w, "three")
+		w.Close()
+		out, err := run()
+		words := strings.Fields(out)
+		if err != nil || len(words) == 0 || words[0] != "three" {
+			t.Fatalf("%v: %q", err, out)
+		}
+		return words[1:]
+	}
+	want := descriptors(native, func() (string, error) { out, err := native.Output(); return string(out), err })
+	for _, flag := range []string{"--mptcp", "-v"} {
+		g := run(t, append([]string{flag, "--"}, script...)...)
+		got := descriptors(g.Cmd, func() (string, error) { g.status(t); return g.stdout.String(), nil })
+		ticket := got[0]
+		got = slices.DeleteFunc(got[1:], func(fd string) bool { return fd == ticket })
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", flag, got, want)
+		}
+	}
+}
+
+func TestProgramsThatCannotBeRun(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	run(t, "--", "guise-no-such-program").says(t, 127, "guise-no-such-program", "$PATH")
+	run(t, "--", dir+"/none").says(t, 127, dir+"/none")
+	run(t, "--", file("plain", "", 0o644)).says(t, 126, "permission denied")
+	run(t, "--", dir).says(t, 126, "is a directory")
+	run(t, "--", file("lost", "#!/no/such/interpreter\n", 0o755)).says(t, 127, "lost")
+	run(t, "-v", "--", dir+"/lost").says(t, 127, "lost")
+	run(t, "--", file("script", "exit 9\n", 0o755)).says(t, 9)
+	run(t, "-v", "--", dir+"/script").says(t, 9)
+
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, "--", self).says(t, 126, "is written in Go")
+	run(t, "--", file("wrapped", "#! "+self+" x\n", 0o755)).says(t, 126, "is written in Go")
+	if out, err := exec.Command("cc", "-static", "-nostdlib", "-Wl,-e,0", "-o", dir+"/static", "-x", "c", "/dev/null").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run(t, "--", dir+"/static").says(t, 126, "is statically linked")
+}
+
+func TestBadInputIsNamedWithWhatIsValid(t *testing.T) {
+	for _, c := range []struct {
+		parts []string
+		args  []string
+	}{
+		{[]string{"--ccc", "--cc?"}, []string{"--ccc", "x", "--", "true"}},
+		{[]string{"-x", "--verbose"}, []string{"-x", "--", "true"}},
+		{[]string{"--cc", "needs an argument"}, []string{"--cc"}},
+		{[]string{"--cc", "westwod", "westwood"}, []string{"--cc", "westwod", "--", "true"}},
+		{[]string{"--link", "wifi", "tap:fd=N", "none"}, []string{"--link", "wifi", "--", "true"}},
+		{[]string{"--sysctl", "KEY=VALUE"}, []string{"--sysctl", "net.ipv4.tcp_sack", "--", "true"}},
+		{[]string{"--ip", "192.0.2.2/24"}, []string{"--ip", "192.0.2.2", "--", "true"}},
+		{[]string{"--gateway", "gw"}, []string{"--gateway", "gw", "--", "true"}},
+		{[]string{"--dns", "ns", "192.0.2.53"}, []string{"--dns", "ns", "--", "true"}},
+		{[]string{"--offload", "maybe", "off"}, []string{"--offload", "maybe", "--", "true"}},
+		{[]string{"--memory", "1M", "32M"}, []string{"--memory", "1M", "--", "true"}},
+		{[]string{"--name", "a/b"}, []string{"--name", "a/b", "--", "true"}},
+		{[]string{"--link none"}, []string{"--link", "none", "--netem", "delay 1ms", "--", "true"}},
+		{[]string{"descriptor 77"}, []string{"--link", "tap:fd=77", "--", "true"}},
+		{[]string{"no program", "CMD"}, nil},
+	} {
+		newGuise(t, append([]string{"run"}, c.args...)...).says(t, 2, c.parts...)
+	}
+	newGuise(t, "rnu").says(t, 2, `"rnu"`, "run?")
+	newGuise(t, "path", "a").says(t, 2, "two")
+	newGuise(t, "path", "a", "b", "--").says(t, 2, "no program")
+	newGuise(t, "path", "--delay", "20", "a", "b").says(t, 2, "--delay", "20ms")
+	newGuise(t, "path", "--limit", "0", "a", "b").says(t, 2, "--limit")
+	newGuise(t, "path", "tap:a", "tap:a").says(t, 2, "both ends")
+	newGuise(t, "path", "--ready-fd", "77", "tap:a", "tap:b").says(t, 2, "77")
+	newGuise(t, "path", "guise-no-a", "guise-no-b").says(t, 2, "guise-no-a", "ip netns add")
+}
+
+func TestWhatTheHolderRefusesIsNamedAsTheUserWroteIt(t *testing.T) {
+	g := run(t, "--sysctl", "net.ipv4.tcp_sac=0", "--", "true")
+	g.Env = append(g.Env, "FAKE_ERROR=tcp_sac")
+	g.says(t, 2, "--sysctl net.ipv4.tcp_sac=0: tcp_sac cannot be; did you mean net.ipv4.tcp_sack?")
+	// What the user did not ask for is not his mistake.
+	g = run(t, "--", "true")
+	g.Env = append(g.Env, "FAKE_ERROR=boot")
+	g.says(t, 125, "the stack could not be built: boot cannot be")
+}
+
+func TestMissingPartsAreNamed(t *testing.T) {
+	g := run(t, "--", "true")
+	os.Remove(g.dir + "/guise-holder")
+	g.says(t, 125, "guise-holder is missing", g.dir, "$GUISE_LIBDIR")
+	g = run(t, "--", "true")
+	os.Remove(g.dir + "/libguise-preload.so")
+	g.says(t, 125, "libguise-preload.so is missing")
+	newGuise(t, "bench").says(t, 125, "guise-bench is missing")
+}
+
+func TestPrintConfigNamesOriginsAndDoesNothing(t *testing.T) {
+	g := newGuise(t, "run", "--link", "tap:tap0", "--ip", "192.0.2.2/24", "--cc", "bbr", "--print-config", "--", "x")
+	if status := g.status(t); status != 0 {
+		t.Errorf("status %d: %s", status, g.stderr.String())
+	}
+	out := strings.Join(strings.Fields(g.stdout.String()), " ")
+	for _, part := range []string{"cc bbr # --cc", "memory 256M # default", "ip eth0 192.0.2.2/24 # --ip", "name x # the program's",
+		"link eth0 tap fd=6"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("no %q in %s", part, g.stdout.String())
+		}
+	}
+	if _, err := os.Stat(g.dir + "/plan"); err == nil {
+		t.Error("a holder was started")
+	}
+}
+
+// started waits until the program has written a line.
+func started(t *testing.T, g *guise) *bufio.Reader {
+	t.Helper()
+	g.Stdout = nil
+	pipe, err := g.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Process.Kill() })
+	out := bufio.NewReader(pipe)
+	if line, err := out.ReadString('\n'); err != nil {
+		t.Fatalf("it wrote %q, %v, and said %q", line, err, g.stderr.String())
+	}
+	return out
+}
+
+func TestSignalsReachTheProgram(t *testing.T) {
+	for _, s := range []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGUSR1} {
+		// A session of its own has no terminal: what comes is not Ctrl-C.
+		g := newGuise(t, "run", "--link", "none", "-v", "--", "sh", "-c",
+			fmt.Sprintf("trap 'exit 40' %d; echo; while :; do sleep 0.01; done", int(s)))
+		g.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+		started(t, g)
+		g.Process.Signal(s)
+		if status := g.status(t); status != 40 {
+			t.Errorf("%v: status %d", s, status)
+		}
+	}
+}
+
+// holder is the pid of g's holder.
+func (g *guise) holder(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile(g.dir + "/pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func ended(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+func within(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+func TestKillOfGuiseIsKillOfTheProgram(t *testing.T) {
+	g := run(t, "-v", "--", "sh", "-c", "echo; echo $$ >&2; exec sleep 1000")
+	out := started(t, g)
+	g.Process.Kill()
+	// The program had the other end of the pipe.
+	if _, err := out.ReadString('\n'); err == nil {
+		t.Error("the program wrote another line")
+	}
+	g.Wait()
+	within(t, "the holder ends", func() bool { return ended(g.holder(t)) })
+}
+
+func TestCtrlCIsTheProgramsAlone(t *testing.T) {
+	// A new process group, as a shell gives each job: what the terminal would
+	// send, all of the group gets. The holder is in another session.
+	g := run(t, "--", "sh", "-c", "trap 'echo caught; exit 3' INT; echo; while :; do sleep 0.01; done")
+	g.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	out := started(t, g)
+	pid := g.holder(t)
+	if group, _ := unix.Getpgid(pid); group == g.Process.Pid {
+		t.Error("the holder is in the program's process group")
+	}
+	unix.Kill(-g.Process.Pid, unix.SIGINT)
+	if line, err := out.ReadString('\n'); line != "caught\n" {
+		t.Errorf("it wrote %q, %v", line, err)
+	}
+	if status := g.status(t); status != 3 {
+		t.Errorf("status %d", status)
+	}
+	within(t, "the holder ends", func() bool { return ended(pid) })
+}
+
+// changes is what guise changes on the host, as it stands.
+func changes(t *testing.T, g *guise) string {
+	t.Helper()
+	left, _ := filepath.Glob(g.dir + "/run*")
+	return nettest.Run(t, "nft", "list", "tables") + nettest.Run(t, "ip", "-o", "link") +
+		nettest.Run(t, "sh", "-c", "grep -r . /proc/sys/net/ipv4/conf/*/forwarding") + strings.Join(left, " ")
+}
+
+func routed(t *testing.T) {
+	t.Helper()
+	nettest.Namespace(t)
+	nettest.Run(t, "ip", "link", "add", "up0", "type", "bridge")
+	nettest.Run(t, "ip", "address", "add", "192.0.2.7/24", "dev", "up0")
+	nettest.Run(t, "ip", "link", "set", "up0", "up")
+}
+
+func TestHostIsAsBeforeAfterTheProgram(t *testing.T) {
+	routed(t)
+	g := newGuise(t, "run", "--", "sh", "-c", "echo; cat")
+	before := changes(t, g)
+	stdin, err := g.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	started(t, g)
+	during := changes(t, g)
+	for _, part := range []string{"table ip guise_", "guise0", "up0/forwarding:1", "/run"} {
+		if !strings.Contains(during, part) {
+			t.Errorf("no %q in %s", part, during)
+		}
+	}
+	stdin.Close()
+	if status := g.status(t); status != 0 {
+		t.Errorf("status %d: %s", status, g.stderr.String())
+	}
+	within(t, "the holder ends", func() bool { return ended(g.holder(t)) })
+	if after := changes(t, g); after != before {
+		t.Errorf("before %q, after %q", before, after)
+	}
+}
+
+func TestNextGuiseUndoesWhatAKilledHolderLeft(t *testing.T) {
+	routed(t)
+	g := newGuise(t, "run", "--", "sh", "-c", "echo; exec sleep 1000")
+	before := changes(t, g)
+	started(t, g)
+	pid := g.holder(t)
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	within(t, "the holder is dead", func() bool { return ended(pid) })
+	g.Process.Kill()
+	g.Wait()
+	if changes(t, g) == before {
+		t.Error("there was nothing left to undo")
+	}
+	next := newGuise(t, "run", "--link", "none", "--", "true")
+	next.Env = append(next.Env, "GUISE_RUNDIR="+g.dir+"/run")
+	next.says(t, 0)
+	if after := changes(t, g); after != before {
+		t.Errorf("before %q, after %q", before, after)
+	}
+}
+
+func TestFailureLeavesNothingOnTheHost(t *testing.T) {
+	routed(t)
+	g := newGuise(t, "run", "--netem", "dealy 1ms", "--", "true")
+	before := changes(t, g)
+	g.Env = append(g.Env, "FAKE_ERROR=dealy")
+	g.says(t, 2, "--netem dealy 1ms: dealy cannot be")
+	if after := changes(t, g); after != before {
+		t.Errorf("before %q, after %q", before, after)
+	}
+	g = newGuise(t, "run", "--", "true")
+	g.Env = append(g.Env, "GUISE_RUNDIR=/proc/guise")
+	g.says(t, 125, "/proc/guise", "nothing was changed")
+	if after := changes(t, g); after != before {
+		t.Errorf("before %q, after %q", before, after)
+	}
+}
+
+func TestMissingCapabilityIsNamedWithTheWayAround(t *testing.T) {
+	if os.Geteuid() != 0 {
+		newGuise(t, "run", "--", "true").says(t, 2, "CAP_NET_ADMIN", "sudo", "--link tap:NAME", "--link none")
+		return
+	}
+	// An ordinary user: without capabilities, whatever the user id is.
+	g := newGuise(t, "run", "--", "true")
+	g.Args = append([]string{"setpriv", "--bounding-set=-all", "--inh-caps=-all", g.Path}, g.Args[1:]...)
+	path, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Skip("skipped: giving up capabilities takes setpriv(1)")
+	}
+	g.Path = path
+	g.says(t, 2, "CAP_NET_ADMIN", "sudo", "--link tap:NAME", "--link none")
+}
+
+func TestPathRunsWhileItsCommandDoes(t *testing.T) {
+	nettest.Namespace(t)
+	g := newGuise(t, "path", "--delay", "20ms", "--loss", "0.2%", "--rate", "100mbit", "--delay-back", "5ms", "--seed", "7",
+		"tap:left", "tap:right,ip=192.0.2.1/24", "--", "sh", "-c", "ip -o address show dev right; echo $GUISE_STACK$LD_PRELOAD; exit 6")
+	g.says(t, 6, "guise: path tap:left - tap:right is ready: delay 20ms, loss 0.2%, rate 100mbit forth; delay 5ms, loss 0.2%, rate 100mbit back\n")
+	if !strings.Contains(g.stdout.String(), "192.0.2.1/24") || !strings.HasSuffix(g.stdout.String(), "\n\n") {
+		t.Errorf("the command wrote %q", g.stdout.String())
+	}
+	plan := g.plan(t)
+	for _, part := range []string{"link a tap fd=6 offload=off", "link b tap fd=7 offload=off", "bridge br0 a b",
+		"qdisc b netem delay 20000us loss 0.2% rate 100000000bit limit 1167 seed 7",
+		"qdisc a netem delay 5000us loss 0.2% rate 100000000bit limit 1042 seed 8"} {
+		if !strings.Contains(plan, part+"\n") && !strings.Contains(plan, part+" ") {
+			t.Errorf("no %q in %s", part, plan)
+		}
+	}
+	if links := nettest.Run(t, "ip", "-o", "link"); strings.Contains(links, "left") || strings.Contains(links, "right") {
+		t.Errorf("left behind: %s", links)
+	}
+}
+
+func TestPathLastsUntilItIsStopped(t *testing.T) {
+	nettest.Namespace(t)
+	for _, s := range []unix.Signal{unix.SIGINT, unix.SIGTERM} {
+		g := newGuise(t, "path", "--delay", "1ms", "--ready-fd", "3", "tap:left", "tap:right")
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.ExtraFiles = []*os.File{w}
+		if err := g.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer g.Process.Kill()
+		w.Close()
+		if line, err := bufio.NewReader(r).ReadString('\n'); line != "ready\n" {
+			t.Fatalf("got %q, %v: %s", line, err, g.stderr.String())
+		}
+		r.Close()
+		g.Process.Signal(s)
+		g.says(t, 0, "guise: path tap:left - tap:right is ready: delay 1ms, loss 0% each way\n")
+		if links := nettest.Run(t, "ip", "-o", "link"); strings.Contains(links, "left") {
+			t.Errorf("left behind: %s", links)
+		}
+	}
+}
+
+func TestPathSaysWhenItsHolderIsKilled(t *testing.T) {
+	nettest.Namespace(t)
+	g := newGuise(t, "path", "--ready-fd", "3", "tap:left", "tap:right")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.ExtraFiles = []*os.File{w}
+	if err := g.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	bufio.NewReader(r).ReadString('\n')
+	unix.Kill(g.holder(t), unix.SIGKILL)
+	g.says(t, 125, "the path did not last", "guise-holder")
+	if links := nettest.Run(t, "ip", "-o", "link"); strings.Contains(links, "left") {
+		t.Errorf("left behind: %s", links)
+	}
+}
