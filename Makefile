@@ -5,8 +5,8 @@
 #
 # Each folder is built by one rule, whatever files it has: lib/*/*.c become libguise,
 # preload/*.c with it libguise-preload.so, holder/*.c with it guise-holder, bench/*.c guise-bench,
-# and each file of examples/ a program. X_test.c beside X.c is a unit test: a program that is
-# built with the sanitizers and run by `make check`.
+# and each file of examples/ and of a folder of test/ a program. X_test.c beside X.c is a unit
+# test: a program that is built with the sanitizers and run by `make check`.
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -41,7 +41,8 @@ programs := \
 	$(if $(bench_sources),$(BUILD)/guise-bench) \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
-unit_tests := $(patsubst %.c,$(BUILD)/test/%,$(lib_tests) $(preload_tests) $(holder_tests))
+test_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard test/*/*.c))
+unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests))
 
 .PHONY: all help check check-all soak bench demo fuzz lint format install clean distclean FORCE
 
@@ -61,16 +62,16 @@ c_flags := $(c_dialect) $(c_warnings) -fPIC -fvisibility=hidden -pthread
 sanitize = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 test_sanitize := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-# Objects as shipped in $(BUILD)/obj, and those of the unit tests in $(BUILD)/test/obj.
+# Objects as shipped in $(BUILD)/obj, and those of the unit tests in $(BUILD)/unit/obj.
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-test_objects = $(patsubst %.c,$(BUILD)/test/obj/%.o,$(1))
+test_objects = $(patsubst %.c,$(BUILD)/unit/obj/%.o,$(1))
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call what,CC,$<)
 	$(Q)$(CC) $(CFLAGS) $(c_flags) $(sanitize) -MMD -MP -c -o $@ $<
 
-$(BUILD)/test/obj/%.o: %.c Makefile
+$(BUILD)/unit/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call what,CC test,$<)
 	$(Q)$(CC) -O1 -g $(c_flags) $(test_sanitize) -MMD -MP -c -o $@ $<
@@ -108,7 +109,7 @@ $(BUILD)/libguise-preload.so: $(call objects,$(preload_sources)) $(BUILD)/list/p
 	$(call what,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(sanitize) -shared -pthread -Wl,-soname,libguise-preload.so \
 		-Wl,-z,defs,-z,now -Wl,--exclude-libs,ALL $(addprefix -Wl$(comma)--version-script=,$(preload_map)) \
-		-o $@ $(filter %.o,$^) $(BUILD)/libguise.a
+		-o $@ $(filter %.o,$^) $(BUILD)/libguise.a -l:libcares.a
 
 $(BUILD)/guise-holder: $(call objects,$(holder_sources)) $(BUILD)/list/holder $(BUILD)/libguise.a
 	$(call what,LD,$@)
@@ -124,14 +125,23 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libguise.so Makefile
 	$(Q)$(CC) $(CFLAGS) $(c_warnings) -std=gnu11 -Iinclude $(sanitize) -pthread -MMD -MP -o $@ $< \
 		-L$(BUILD) -lguise '-Wl,-rpath,$$ORIGIN/..'
 
-# Tests take from these archives what they call; the rest of a part stays out.
-$(BUILD)/test/libguise.a: $(call test_objects,$(lib_sources)) $(BUILD)/list/lib
+# Programs that tests run, on guise or on the host: only those that call libguise are linked to it.
+# Wrong arguments are their trade.
+test_warnings := $(c_warnings) -Wno-stringop-overflow -Wno-stringop-overread -Wno-nonnull
+$(BUILD)/test/%: test/%.c $(BUILD)/libguise.so Makefile
+	@mkdir -p $(@D)
+	$(call what,CC,$<)
+	$(Q)$(CC) $(CFLAGS) $(test_warnings) -std=gnu11 -D_GNU_SOURCE= -Iinclude $(sanitize) -pthread \
+		-MMD -MP -o $@ $< -L$(BUILD) -Wl,--as-needed -lguise '-Wl,-rpath,$$ORIGIN/../..'
+
+# Unit tests take from these archives what they call; the rest of a part stays out.
+$(BUILD)/unit/libguise.a: $(call test_objects,$(lib_sources)) $(BUILD)/list/lib
 	$(make_archive)
 
-$(BUILD)/test/preload.a: $(call test_objects,$(preload_sources)) $(BUILD)/list/preload
+$(BUILD)/unit/preload.a: $(call test_objects,$(preload_sources)) $(BUILD)/list/preload
 	$(make_archive)
 
-$(BUILD)/test/holder.a: $(call test_objects,$(holder_sources)) $(BUILD)/list/holder
+$(BUILD)/unit/holder.a: $(call test_objects,$(holder_sources)) $(BUILD)/list/holder
 	$(make_archive)
 
 define link_test
@@ -140,16 +150,16 @@ $(call what,LD,$@)
 $(Q)$(CC) $(test_sanitize) -pthread -o $@ $(filter %.o %.a,$^)
 endef
 
-$(BUILD)/test/lib/%_test: $(BUILD)/test/obj/lib/%_test.o $(BUILD)/test/libguise.a
+$(BUILD)/unit/lib/%_test: $(BUILD)/unit/obj/lib/%_test.o $(BUILD)/unit/libguise.a
 	$(link_test)
 
-$(BUILD)/test/preload/%_test: $(BUILD)/test/obj/preload/%_test.o $(BUILD)/test/preload.a $(BUILD)/test/libguise.a
+$(BUILD)/unit/preload/%_test: $(BUILD)/unit/obj/preload/%_test.o $(BUILD)/unit/preload.a $(BUILD)/unit/libguise.a
 	$(link_test)
 
-$(BUILD)/test/holder/%_test: $(BUILD)/test/obj/holder/%_test.o $(BUILD)/test/holder.a $(BUILD)/test/libguise.a
+$(BUILD)/unit/holder/%_test: $(BUILD)/unit/obj/holder/%_test.o $(BUILD)/unit/holder.a $(BUILD)/unit/libguise.a
 	$(link_test)
 
-$(BUILD)/test/fuzz/%_fuzz: $(BUILD)/test/obj/fuzz/%_fuzz.o $(BUILD)/test/libguise.a
+$(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/libguise.a
 	$(link_test)
 
 .SECONDARY:
@@ -157,8 +167,8 @@ $(BUILD)/test/fuzz/%_fuzz: $(BUILD)/test/obj/fuzz/%_fuzz.o $(BUILD)/test/libguis
 -include $(patsubst %.o,%.d,$(call objects,$(lib_sources) $(preload_sources) $(holder_sources) \
 	$(bench_sources)))
 -include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources)))
--include $(patsubst %.c,$(BUILD)/test/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(fuzzers))
--include $(wildcard $(BUILD)/examples/*.d)
+-include $(patsubst %.c,$(BUILD)/unit/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(fuzzers))
+-include $(wildcard $(BUILD)/examples/*.d $(BUILD)/test/*/*.d)
 
 # ---- the kernel, and Go -----------------------------------------------------------------------
 
@@ -178,15 +188,15 @@ export GUISE_BUILD := $(abspath $(BUILD))
 CHECK := C_DIALECT='$(c_dialect)' UNIT_TESTS='$(unit_tests)' make/venv python make/check.py
 
 ## check: linters, unit tests, tests of a running guise; under 40 minutes
-check: all $(unit_tests)
+check: all $(unit_tests) $(test_programs)
 	@$(CHECK) lint unit go pytest
 
 ## check-all: as check, with the slow tests: other kernels, sanitizers, fresh Debian systems
-check-all: all $(unit_tests)
+check-all: all $(unit_tests) $(test_programs)
 	@$(CHECK) lint unit go pytest-all
 
 ## soak: the tests that run for hours
-soak: all
+soak: all $(test_programs)
 	@$(CHECK) soak
 
 ## lint: clang-format, clang-tidy, gofmt, vet, staticcheck, ruff, mypy, shellcheck
@@ -198,8 +208,8 @@ format:
 	@$(CHECK) format
 
 ## fuzz: each fuzzer for FUZZ_SECONDS (default 60)
-fuzz: all $(patsubst %.c,$(BUILD)/test/%,$(fuzzers))
-	@set -e; for fuzzer in $(patsubst %.c,$(BUILD)/test/%,$(fuzzers)); do \
+fuzz: all $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
+	@set -e; for fuzzer in $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers)); do \
 		echo "$$fuzzer"; FUZZ_SECONDS=$${FUZZ_SECONDS:-60} $$fuzzer; done
 
 ## bench: this stack against this host's, side by side

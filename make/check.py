@@ -158,13 +158,15 @@ def lint() -> Tally:
     python = with_suffix(files, ".py")
     go = with_suffix(files, ".go")
     c = host_c(files, ".c")
+    # Tests do on purpose what clang-tidy looks for.
+    product = [f for f in c if not f.startswith("test/") and not f.endswith("_test.c")]
     linters: dict[str, tuple[list[str], Callable[[], tuple[bool, str]]]] = {
         "license lines": (files, lambda: license_lines(files)),
         "clang-format": (
             c,
             lambda: execute(["clang-format", "--dry-run", "-Werror", *host_c(files, ".c", ".h")]),
         ),
-        "clang-tidy": (c, lambda: clang_tidy(c)),
+        "clang-tidy": (product, lambda: clang_tidy(product)),
         "gofmt": (go, lambda: silent([gofmt(), "-l", *go])),
         "go vet": (go, lambda: execute([GO, "vet", "./..."])),
         "staticcheck": (go, lambda: execute([GO, "run", staticcheck(), "./..."])),
