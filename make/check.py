@@ -244,6 +244,8 @@ def unit() -> Tally:
         else:
             outcome = "passed"
         report(outcome, f"unit: {program}", began, output)
+        if outcome == "passed" and tally.skipped:
+            say("\n".join(re.findall(r"^ok\b.*#\s*skip.*", output, re.IGNORECASE | re.MULTILINE)))
         # A crash after its last "ok" is a failure, too.
         if tally == Tally() or (outcome == "failed" and not tally.failed):
             tally.add(outcome)
@@ -271,15 +273,17 @@ def go_tests() -> Tally:
             tally.add(words[action])
             if action == "fail":
                 failed_in.add(package)
-                say(f"FAILED  go: {package} {key[1]}\n" + "".join(output.get(key, [])).rstrip())
+            if action != "pass":
+                word = "FAILED" if action == "fail" else "skipped"
+                say(f"{word:8}go: {package} {key[1]}\n" + "".join(output.get(key, [])).rstrip())
         elif action in words:
             # A package that failed without a test: it does not build, or it crashed.
             if action == "fail" and package not in failed_in:
                 tally.add("failed")
                 text = "".join(t for (p, _), o in output.items() if package in p for t in o)
                 say(f"FAILED  go: {package}\n{text.rstrip()}")
-            else:
-                say(f"{'ok' if action == 'pass' else action:8}go: {package}")
+            elif action == "pass":
+                say(f"ok      go: {package}")
     if process.wait() and not tally.failed:
         tally.add("failed")
         say("FAILED  go test")
