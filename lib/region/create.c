@@ -30,6 +30,8 @@
 #define BASE_FIRST   0x7e9000000000ull /* free of libraries, also under ASAN and TSAN */
 #define BASE_WINDOW  0x100000000ull    /* 4 GiB for each of ... */
 #define BASE_COUNT   64
+/* Devices that nobody asked for are not made. */
+#define IDLE_DEVICES "dummy.numdummies=0 ifb.numifbs=0 fb_tunnels=none"
 #define MEMORY_MIN   (32ull << 20)
 #define MEMORY_USUAL (256ull << 20)
 #define MEMORY_MAX   (BASE_WINDOW - GUISE_OFF_ARENA)
@@ -167,7 +169,7 @@ static int settle(struct guise_stack *s, const struct image *im,
 	r->ram = base + GUISE_OFF_ARENA;
 	r->ram_size = memory;
 	snprintf(r->name, sizeof(r->name), "%s", opt->name ? opt->name : "guise");
-	snprintf(r->cmdline, sizeof(r->cmdline), "quiet loglevel=4 %s",
+	snprintf(r->cmdline, sizeof(r->cmdline), "quiet loglevel=4 " IDLE_DEVICES " %s",
 		 opt->cmdline ? opt->cmdline : "");
 	r->clock_mode = opt->simulated ? GUISE_CLOCK_SIM : GUISE_CLOCK_REAL;
 	r->sim_now = 1000000000ull;

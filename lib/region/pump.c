@@ -51,6 +51,18 @@ static uint32_t devices(struct guise_stack *s)
 	return bits;
 }
 
+/* Holding the virtual CPU: gives it up and sleeps on pump_word, unless
+ * guise_pump_wake() was called since this turn began. */
+static void doze(struct guise_stack *s, uint32_t how, uint64_t timeout)
+{
+	struct guise_region *r = s->region;
+
+	__atomic_store_n(&r->pump_word, how, __ATOMIC_SEQ_CST);
+	guise_unlock(s);
+	if (!__atomic_load_n(&s->pump_poked, __ATOMIC_SEQ_CST))
+		guise_futex_wait(&r->pump_word, how, timeout);
+}
+
 static void *pump(void *arg)
 {
 	struct guise_stack *s = arg;
@@ -70,24 +82,20 @@ static void *pump(void *arg)
 			guise_unlock(s);
 			break;
 		}
+		__atomic_store_n(&s->pump_poked, false, __ATOMIC_SEQ_CST);
 		r->pump_turns++;
 		guise_bury_pending(s);
 		guise_note_time(s);
 		s->resume(slot);
 		if (r->leader && r->leader != slot->id) {
-			r->pump_word = GUISE_PUMP_SLEEPS;
-			guise_unlock(s);
-			guise_futex_wait(&r->pump_word, GUISE_PUMP_SLEEPS, NEVER);
+			doze(s, GUISE_PUMP_SLEEPS, NEVER);
 			continue;
 		}
 		if (r->activity != last) {
 			uint32_t bits = devices(s);
 
 			last = r->activity;
-			deadline = r->next_event;
-			r->pump_word = GUISE_PUMP_STANDS;
-			guise_unlock(s);
-			guise_futex_wait(&r->pump_word, GUISE_PUMP_STANDS, until(s, deadline, GUISE_STANDBY_NS));
+			doze(s, GUISE_PUMP_STANDS, until(s, r->next_event, GUISE_STANDBY_NS));
 			if (bits) {
 				__atomic_or_fetch(&r->rx_pending, bits, __ATOMIC_RELAXED);
 				__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_RX, __ATOMIC_RELEASE);
@@ -124,7 +132,8 @@ int guise_pump_start(struct guise_stack *s)
 
 void guise_pump_wake(struct guise_stack *s)
 {
-	__atomic_store_n(&s->region->pump_word, GUISE_PUMP_AWAKE, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->pump_poked, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->region->pump_word, GUISE_PUMP_AWAKE, __ATOMIC_SEQ_CST);
 	guise_futex_wake(&s->region->pump_word, 1);
 	guise_ring_bell(s);
 }

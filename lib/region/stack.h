@@ -24,7 +24,7 @@ struct guise_stack {
 	int alive;			/* read end of a pipe: hangs up when the holder is gone; -1 */
 	int control;			/* to the holder; -1 in the creator */
 	bool creator;
-	bool pump_running, pump_stop;
+	bool pump_running, pump_stop, pump_poked;
 	pthread_t pump;
 	uint32_t burials[GUISE_MAX_PROCS / 32]; /* holder: dead members, for the pump */
 	int console_fd;
