@@ -62,17 +62,17 @@ func newPath() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.delay, "delay", "0ms", "one-way delay, in each direction")
-	flags.StringVar(&f.loss, "loss", "0%", "share of packets lost, in each direction")
-	flags.StringVar(&f.rate, "rate", "", "rate of each direction, as in 100mbit (default unlimited)")
-	flags.StringVar(&f.delayBack, "delay-back", "", "one-way delay from B to A (default as --delay)")
-	flags.StringVar(&f.lossBack, "loss-back", "", "share of packets lost from B to A (default as --loss)")
-	flags.StringVar(&f.rateBack, "rate-back", "", "rate from B to A (default as --rate)")
-	flags.Uint64Var(&f.limit, "limit", 0, "packets held at most, in each direction (default: what the delay holds at the rate, "+
+	flags.StringVar(&f.delay, "delay", "0ms", "one-way delay `TIME`, in each direction")
+	flags.StringVar(&f.loss, "loss", "0%", "share of packets lost, as `N%`, in each direction")
+	flags.StringVar(&f.rate, "rate", "", "`RATE` of each direction, as in 100mbit (default unlimited)")
+	flags.StringVar(&f.delayBack, "delay-back", "", "one-way delay `TIME` from B to A (default as --delay)")
+	flags.StringVar(&f.lossBack, "loss-back", "", "share of packets lost, as `N%`, from B to A (default as --loss)")
+	flags.StringVar(&f.rateBack, "rate-back", "", "`RATE` from B to A (default as --rate)")
+	flags.Uint64Var(&f.limit, "limit", 0, "`N` packets held at most, in each direction (default: what the delay holds at the rate, "+
 		"10gbit without one, and 1000 more)")
-	flags.Uint64Var(&f.seed, "seed", 0, "seed of the losses from A to B; B to A has the next (default: others in each run)")
-	flags.IntVar(&f.mtu, "mtu", 1500, "MTU of the path")
-	flags.StringVar(&f.memory, "memory", "256M", "memory of the stack")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed `N` of the losses from A to B; B to A has the next (default: others in each run)")
+	flags.IntVar(&f.mtu, "mtu", 1500, "MTU `N` of the path")
+	flags.StringVar(&f.memory, "memory", "256M", "`SIZE` of the stack's memory")
 	flags.IntVar(&f.readyFD, "ready-fd", -1, "write a line to descriptor `N` once packets pass")
 	return cmd
 }

@@ -123,7 +123,8 @@ func unpreloadable(path string) string {
 	if unix.Stat(path, &st) == nil && os.Geteuid() != 0 {
 		_, err := unix.Getxattr(path, "security.capability", nil)
 		if st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 && int(st.Uid) != os.Geteuid() || err == nil {
-			return "gains privileges when it starts (setuid, or file capabilities), and the loader then ignores $LD_PRELOAD"
+			return "gains privileges when it starts (setuid, or file capabilities), and the loader ignores $LD_PRELOAD then, " +
+				"unless root starts it (sudo)"
 		}
 	}
 	program, err := elf.Open(path)

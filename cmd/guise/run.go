@@ -62,18 +62,18 @@ func newRun() *cobra.Command {
 	// What follows CMD is CMD's, whether there is a -- or not.
 	flags.SetInterspersed(false)
 	flags.SortFlags = false
-	flags.StringVar(&f.cc, "cc", "", "congestion control of the stack: "+strings.Join(plan.CongestionControls, ", "))
+	flags.StringVar(&f.cc, "cc", "", "congestion control `NAME` of the stack: "+strings.Join(plan.CongestionControls, ", "))
 	flags.BoolVar(&f.mptcp, "mptcp", false, "make each TCP socket a Multipath TCP socket")
 	flags.StringArrayVar(&f.sysctls, "sysctl", nil, "set a sysctl of the stack, as `KEY=VALUE` (repeatable)")
 	flags.StringArrayVar(&f.links, "link", nil, "hang the stack on `LINK` (repeatable): tap (made and routed by guise), tap:IFNAME, "+
 		"tap:fd=N, or none; followed by ,mac=M ,mtu=N ,offload=off (default tap)")
-	flags.StringVar(&f.offload, "offload", "on", "segmentation and checksums on the links: on, or off (each frame is one packet)")
+	flags.StringVar(&f.offload, "offload", "on", "`on`: segmentation and checksums may be left to the links, or off: each frame is one packet")
 	flags.StringArrayVar(&f.ips, "ip", nil, "address of the stack, as `[IFNAME=]ADDR/LEN` (repeatable; default: one that the host does not use)")
 	flags.StringArrayVar(&f.gateways, "gateway", nil, "router of the stack, as `[IFNAME=]ADDR` (repeatable; default: the host)")
-	flags.StringArrayVar(&f.dns, "dns", nil, "name server of the program, in place of the host's (repeatable)")
-	flags.StringVar(&f.netem, "netem", "", "impair what the stack sends, as tc-netem(8) says it: \"delay 20ms loss 0.2%\"")
-	flags.StringVar(&f.name, "name", "", "name of the stack, for messages (default: the program's)")
-	flags.StringVar(&f.memory, "memory", "256M", "memory of the stack")
+	flags.StringArrayVar(&f.dns, "dns", nil, "name server `ADDR` of the program, in place of the host's (repeatable)")
+	flags.StringVar(&f.netem, "netem", "", "impair what the stack sends by `SPEC`, as tc-netem(8) says it: \"delay 20ms loss 0.2%\"")
+	flags.StringVar(&f.name, "name", "", "`NAME` of the stack, for messages (default: the program's)")
+	flags.StringVar(&f.memory, "memory", "256M", "`SIZE` of the stack's memory")
 	flags.BoolVar(&f.printConfig, "print-config", false, "print what would be done, and do nothing")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "stay beside the program, and say what went over the wire when it has ended")
 	return cmd
@@ -263,6 +263,7 @@ func attend(h *holder.Holder, program string, command, env []string) error {
 		complain(fmt.Errorf("other programs are still on the stack, so there is no summary yet"))
 	case err != nil:
 		complain(err)
+		sweep()
 	default:
 		complain(errors.New(summary.String()))
 	}

@@ -5,17 +5,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"guise/internal/holder"
 	"guise/internal/plan"
-	"guise/internal/suggest"
 )
 
 // lastWords is how long guise waits for a holder to end and undo everything,
@@ -61,7 +57,7 @@ func explainBuild(p *plan.Plan, err error) error {
 	if line.Origin == "" {
 		return fmt.Errorf("the stack could not be built: %w (plan: %s)", err, line.Text)
 	}
-	return usage("%s: %w%s", line.Origin, err, sysctlHint(line.Text))
+	return usage("%s: %w", line.Origin, err)
 }
 
 func interrupted(s os.Signal) error {
@@ -69,31 +65,4 @@ func interrupted(s os.Signal) error {
 		return failure{status: 128 + int(number)}
 	}
 	return failure{status: statusFailed}
-}
-
-// sysctlHint suggests a name for a sysctl that the stack does not know, from
-// those of the host's kernel, which has nearly the same.
-func sysctlHint(line string) string {
-	words := strings.Fields(line)
-	if words[0] != "sysctl" {
-		return ""
-	}
-	const root = "/proc/sys"
-	key := strings.ReplaceAll(words[1], ".", "/")
-	if _, err := os.Stat(filepath.Join(root, key)); err == nil {
-		return ""
-	}
-	var known []string
-	filepath.WalkDir(filepath.Join(root, "net"), func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			relative, _ := filepath.Rel(root, path)
-			known = append(known, strings.ReplaceAll(relative, "/", "."))
-		}
-		return nil
-	})
-	near := suggest.Near(strings.ReplaceAll(key, "/", "."), known)
-	if len(near) == 0 {
-		return ""
-	}
-	return "; did you mean " + strings.Join(near, " or ") + "?"
 }

@@ -22,7 +22,8 @@ func openTap(name string) (*os.File, error) {
 		return nil, refuse("there is no /dev/net/tun, so no tap can be had; load the driver (modprobe tun), "+
 			"in a container pass the device (--device /dev/net/tun), or use --link none: %w", err)
 	default:
-		return nil, refuse("cannot open /dev/net/tun: %w", err)
+		return nil, refuse("cannot open /dev/net/tun: %w; use sudo, or let users open it (sudo chmod 666 /dev/net/tun: each "+
+			"still gets no taps but his own)", err)
 	}
 	request, err := unix.NewIfreq(name)
 	if err != nil {

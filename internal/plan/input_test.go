@@ -64,8 +64,8 @@ func TestMemory(t *testing.T) {
 		"much":                    "is no size",
 		"-1":                      "is no size",
 		"31M":                     "at least 32M",
-		"5000G":                   "at most 1024G",
-		"99999999999999999999999": "at most 1024G",
+		"4077M":                   "at most 4076M",
+		"99999999999999999999999": "at most 4076M",
 	})
 }
 

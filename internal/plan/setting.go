@@ -9,10 +9,12 @@ import (
 	"strings"
 )
 
-// Memory of a stack: what it gets, and the least it boots in.
+// Memory of a stack: what it gets, the least it boots in, and the most that
+// fits its region of addresses (lib/region/create.c).
 const (
 	DefaultMemory = 256 << 20
 	LeastMemory   = 32 << 20
+	MostMemory    = 4076 << 20
 )
 
 // Sysctl is one of the stack's own sysctls, Key with dots or slashes.
@@ -61,8 +63,8 @@ func ParseMemory(text string) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(m[1], 10, 64)
 	shift := map[string]uint{"": 0, "k": 10, "m": 20, "g": 30}[strings.ToLower(m[2])]
-	if err != nil || n > 1<<40>>shift {
-		return 0, fmt.Errorf("%q is more memory than a stack can have; expected at most 1024G", text)
+	if err != nil || n > MostMemory>>shift {
+		return 0, fmt.Errorf("%q is more memory than a stack can have; expected at most %dM", text, MostMemory>>20)
 	}
 	n <<= shift
 	if n < LeastMemory {
