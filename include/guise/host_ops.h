@@ -121,12 +121,14 @@ struct guise_slot {
 	uint32_t waiting;		/* linked into region->wait_head */
 	uint32_t wait_next, wait_prev;
 	uint32_t belled;		/* kicked in ppoll, has not seen the bell yet */
+	uint32_t attach_next;		/* the port's list of slots that want a task */
+	uint32_t pad0;
 	uint64_t host_sp;		/* the carrier's own stack while inside */
 	uint64_t task;			/* struct task_struct *, 0 before ATTACH */
 	uint64_t nr;
 	uint64_t arg[6];
 	int64_t ret;
-	uint64_t pad[9];
+	uint64_t pad[8];
 } __attribute__((aligned(64)));
 
 /* One host process. */

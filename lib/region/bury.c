@@ -83,6 +83,16 @@ void guise_bury_pending(struct guise_stack *s)
 	}
 }
 
+bool guise_bury_unfinished(struct guise_stack *s)
+{
+	for (unsigned int i = 0; i < GUISE_MAX_PROCS / 32; i++)
+		if (__atomic_load_n(&s->burials[i], __ATOMIC_RELAXED) && !s->region->dead) {
+			guise_pump_wake(s);
+			return true;
+		}
+	return false;
+}
+
 void guise_bury(struct guise_stack *s, unsigned int proc)
 {
 	struct guise_region *r = s->region;

@@ -11,4 +11,10 @@ void guise_bury(struct guise_stack *s, unsigned int proc);
 /* Holding the virtual CPU: does what guise_bury() has left to do. */
 void guise_bury_pending(struct guise_stack *s);
 
+/*
+ * In the holder: whether the pump still has a burial to do; it is then called
+ * again, for a call that comes just as it goes to sleep can pass unheard.
+ */
+bool guise_bury_unfinished(struct guise_stack *s);
+
 #endif

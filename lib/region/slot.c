@@ -17,6 +17,12 @@
 
 #define GUISE_STACKS_PER_THREAD 8
 
+_Static_assert(sizeof(struct guise_slot) == 256, "slots are indexed by 256 bytes");
+_Static_assert(GUISE_OFF_HEADER + sizeof(struct guise_region) <= GUISE_OFF_SLOTS,
+	       "the header runs into the slots");
+_Static_assert(GUISE_OFF_SLOTS + GUISE_MAX_SLOTS * sizeof(struct guise_slot) <= GUISE_OFF_TEXT,
+	       "the slots run into the text");
+
 struct thread_slots {
 	unsigned int n;
 	struct guise_here at[GUISE_STACKS_PER_THREAD];

@@ -30,7 +30,7 @@
 
 /* Requests to pid 1 and to the leaders: slots that want a task. */
 static DECLARE_WAIT_QUEUE_HEAD(init_wait);
-static u32 attach_head;		/* chained by slot->wait_next */
+static u32 attach_head;		/* chained by slot->attach_next */
 static bool reap_wanted;
 
 struct guise_leader {
@@ -44,7 +44,7 @@ static struct guise_leader *leaders[GUISE_MAX_PROCS];
 void guise_attach_request(struct guise_slot *slot)
 {
 	slot->run = 0;
-	slot->wait_next = attach_head;
+	slot->attach_next = attach_head;
 	attach_head = slot->id;
 	wake_up(&init_wait);
 }
@@ -183,7 +183,7 @@ static int guise_leader(void *arg)
 			};
 			pid_t pid;
 
-			leader->attach_head = slot->wait_next;
+			leader->attach_head = slot->attach_next;
 			pid = kernel_clone(&args);
 			if (pid < 0) {
 				slot->ret = pid;
@@ -219,7 +219,7 @@ static void guise_make_leader(struct guise_slot *slot)
 		proc->leader = (u64)leader->task;
 		leaders[slot->proc] = leader;
 	}
-	slot->wait_next = leader->attach_head;
+	slot->attach_next = leader->attach_head;
 	leader->attach_head = slot->id;
 	wake_up(&leader->wait);
 	return;
@@ -281,7 +281,7 @@ void __noreturn guise_init_loop(void)
 		while (attach_head) {
 			struct guise_slot *slot = &guise_slots[attach_head];
 
-			attach_head = slot->wait_next;
+			attach_head = slot->attach_next;
 			guise_make_leader(slot);
 		}
 		if (reap_wanted) {
