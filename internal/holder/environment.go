@@ -34,6 +34,20 @@ func Environment(environ []string, preload string, ticket int, mptcp bool) ([]st
 
 const preloadVariable = "LD_PRELOAD="
 
+// holderEnvironment is environ for the holder, which is on no stack, and works
+// in another directory.
+func holderEnvironment(environ []string) []string {
+	env := withoutStack(environ)
+	for i, v := range env {
+		if image, ok := strings.CutPrefix(v, "GUISE_KERNEL="); ok && image != "" {
+			if absolute, err := filepath.Abs(image); err == nil {
+				env[i] = "GUISE_KERNEL=" + absolute
+			}
+		}
+	}
+	return env
+}
+
 // withoutStack is environ without what puts a program on a stack: guise may
 // itself have been started by a program on one.
 func withoutStack(environ []string) []string {

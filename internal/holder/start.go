@@ -98,7 +98,7 @@ func RunSpawn(args []string) error {
 	}
 	_, err = os.StartProcess(args[0], []string{args[0],
 		"--plan", strconv.Itoa(planFD), "--ticket", strconv.Itoa(ticketFD), "--status", strconv.Itoa(statusFD)},
-		&os.ProcAttr{Dir: "/", Env: withoutStack(os.Environ()), Files: files})
+		&os.ProcAttr{Dir: "/", Env: holderEnvironment(os.Environ()), Files: files})
 	return err
 }
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package holder
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestPreloadIsAppended(t *testing.T) {
+	for _, c := range []struct{ before, after string }{
+		{"", "LD_PRELOAD=/lib/libguise-preload.so"},
+		{"LD_PRELOAD=", "LD_PRELOAD=/lib/libguise-preload.so"},
+		{"LD_PRELOAD=a.so b.so", "LD_PRELOAD=a.so:b.so:/lib/libguise-preload.so"},
+		{"LD_PRELOAD=a.so:/else/libguise-preload.so", "LD_PRELOAD=a.so:/lib/libguise-preload.so"},
+	} {
+		got, err := Environment([]string{"A=b", c.before, "GUISE_STACK=3", "GUISE_MPTCP=1"}, "/lib/libguise-preload.so", 1000, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = slices.DeleteFunc(got, func(v string) bool { return v == "" })
+		if want := []string{"A=b", c.after, "GUISE_STACK=1000"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if _, err := Environment(nil, "/my lib/libguise-preload.so", 1000, false); err == nil || !strings.Contains(err.Error(), "/my lib") {
+		t.Errorf("a blank in the path: %v", err)
+	}
+}
+
+func TestHolderIsOnNoStack(t *testing.T) {
+	got := holderEnvironment([]string{"LD_PRELOAD=/x/libguise-preload.so", "GUISE_STACK=3", "GUISE_KERNEL=k", "GUISE_LIBDIR=l"})
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"GUISE_KERNEL=" + filepath.Join(here, "k"), "GUISE_LIBDIR=l"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// reporting is a holder that has written text and, if it has ended, closed.
+func reporting(t *testing.T, text string, ended bool) *Holder {
+	t.Helper()
+	hear, say, err := socketpair(unix.SOCK_STREAM, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Holder{reports: listen(hear)}
+	fmt.Fprint(say, text)
+	if ended {
+		say.Close()
+	} else {
+		t.Cleanup(func() { say.Close() })
+	}
+	return h
+}
+
+func TestHolderIsKnownByWhoWrote(t *testing.T) {
+	if pid, err := reporting(t, "ready\n", false).Wait(nil); pid != os.Getpid() || err != nil {
+		t.Errorf("got %d, %v", pid, err)
+	}
+}
+
+func TestWhatAHolderSaysInPlaceOfReady(t *testing.T) {
+	var build *BuildError
+	if _, err := reporting(t, "error 7: no: such thing\n", true).Wait(nil); !errors.As(err, &build) || build.Line != 7 || build.Reason != "no: such thing" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := reporting(t, "error without a line\n", true).Wait(nil); !errors.As(err, &build) || build.Line != 0 {
+		t.Errorf("got %v", err)
+	}
+	for text, part := range map[string]string{"": "ended before", "rea": "ended before", "hello\n": `"hello"`} {
+		if _, err := reporting(t, text, true).Wait(nil); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	stop := make(chan os.Signal, 1)
+	stop <- unix.SIGINT
+	var signal Interrupted
+	if _, err := reporting(t, "", false).Wait(stop); !errors.As(err, &signal) || signal.Signal != unix.SIGINT {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSummaryIsALineOfProof(t *testing.T) {
+	h := reporting(t, `summary {"cc":"bbr","connections":1,"escaped":2,"more":"than we know"}`+"\n", true)
+	s, err := h.Summary(time.Minute, nil)
+	if err != nil || s.String() != "bbr on the wire, 1 connection, 2 sockets escaped to the host" {
+		t.Errorf("got %v, %v", s, err)
+	}
+	if _, err := reporting(t, "", true).Summary(time.Minute, nil); err == nil || !strings.Contains(err.Error(), "without a summary") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := reporting(t, "", false).Summary(time.Millisecond, nil); !errors.Is(err, ErrTime) {
+		t.Errorf("got %v", err)
+	}
+}
