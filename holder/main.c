@@ -19,6 +19,7 @@
  * not the plan's fault), and the holder goes on to 6 with exit status 1.
  * docs/plan.md describes the plan and the descriptors.
  */
+#include "drain.h"
 #include "members.h"
 #include "plan.h"
 #include "summary.h"
@@ -162,6 +163,8 @@ static bool live(struct plan *p, const struct args *a, int signals, char *json, 
 			err = members_serve(&server, signals, p->keep);
 			if (err)
 				fprintf(stderr, "guise-holder: %s\n", guise_error());
+			if (!server.members)
+				drain(p->s, signals);
 			summary_write(&server, json, size);
 			guise_server_end(&server);
 		}

@@ -54,8 +54,10 @@ static int find_image(const struct guise_options *opt, char *path, size_t size)
 		if (!realpath(name, path))
 			snprintf(path, size, "%s", name);
 	} else {
-		if (!dladdr((void *)&guise_region_map, &info) ||
-		    !realpath(info.dli_fname, path))
+		/* A program's own name may be relative to another directory. */
+		if ((!dladdr((void *)&guise_region_map, &info) ||
+		     !realpath(info.dli_fname, path)) &&
+		    !realpath("/proc/self/exe", path))
 			snprintf(path, size, "./guise");
 		slash = strrchr(path, '/');
 		snprintf(slash + 1, size - (size_t)(slash + 1 - path), "guise-kernel");

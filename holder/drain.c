@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Delivery after the end.
+ *
+ * A program may exit with data in its sockets' send queues; a host's kernel
+ * goes on delivering it. So does a stack whose last member has left: its pump
+ * runs until every connection has been acknowledged to the end. A connection
+ * that only waits for its peer to close (FIN_WAIT2, TIME_WAIT) has nothing left
+ * to deliver and is not waited for.
+ */
+#include "drain.h"
+
+#include "host/sys.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LOOK_MS 20
+
+/* States of include/net/tcp_states.h in which a peer still owes us an
+ * acknowledgement whatever the queue says. */
+#define FIN_WAIT1 0x04
+#define LAST_ACK  0x09
+#define LISTEN	  0x0a
+#define CLOSING	  0x0b
+
+unsigned int drain_count(const char *text)
+{
+	unsigned int n = 0, state, queue;
+	const char *line;
+
+	for (line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+		/* sl local remote st tx_queue:rx_queue */
+		if (sscanf(line + 1, "%*s %*s %*s %x %x:", &state, &queue) != 2 || state == LISTEN)
+			continue;
+		if (queue || state == FIN_WAIT1 || state == LAST_ACK || state == CLOSING)
+			n++;
+	}
+	return n;
+}
+
+static unsigned int unfinished(struct guise_stack *s, char *buf, size_t size)
+{
+	unsigned int n = 0;
+
+	if (guise_read_file(s, "/proc/net/tcp", buf, size) > 0)
+		n += drain_count(buf);
+	if (guise_read_file(s, "/proc/net/tcp6", buf, size) > 0)
+		n += drain_count(buf);
+	return n;
+}
+
+void drain(struct guise_stack *s, int signals)
+{
+	struct pollfd p = { .fd = signals, .events = POLLIN };
+	const size_t size = 1 << 20;
+	char *buf = malloc(size);
+	int looks = GUISE_DRAIN_SECONDS * 1000 / LOOK_MS;
+
+	while (buf && looks-- && unfinished(s, buf, size)) {
+		struct timespec t = { 0, LOOK_MS * 1000000l };
+
+		if (host_sys(SYS_ppoll, &p, 1, &t, NULL, 0) > 0)
+			break;
+	}
+	free(buf);
+}

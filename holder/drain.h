@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the programs sent is delivered after they have ended. */
+#ifndef GUISE_HOLDER_DRAIN_H
+#define GUISE_HOLDER_DRAIN_H
+
+#include "guise/guise.h"
+
+/*
+ * Waits until no connection of the stack has bytes or a FIN that its peer has
+ * not acknowledged, for at most GUISE_DRAIN_SECONDS, or until a signal arrives
+ * on the descriptor signals.
+ */
+#define GUISE_DRAIN_SECONDS 60
+void drain(struct guise_stack *s, int signals);
+
+/* Connections in the text of /proc/net/tcp or tcp6 that are not done sending. */
+unsigned int drain_count(const char *text);
+
+#endif
