@@ -191,7 +191,7 @@ CHECK := C_DIALECT='$(c_dialect)' UNIT_TESTS='$(unit_tests)' make/venv python ma
 check: all $(unit_tests) $(test_programs)
 	@$(CHECK) lint unit go pytest
 
-## check-all: as check, with the slow tests: other kernels, sanitizers, fresh Debian systems
+## check-all: as check, with the slow tests, such as fresh Debian systems
 check-all: all $(unit_tests) $(test_programs)
 	@$(CHECK) lint unit go pytest-all
 
