@@ -146,6 +146,9 @@ GUISE_API int guise_addr_add(struct guise_stack *s, const char *dev, const char 
 /* up: 1 or 0 */
 GUISE_API int guise_link_set(struct guise_stack *s, const char *dev, int up);
 GUISE_API int guise_link_mtu(struct guise_stack *s, const char *dev, int mtu);
+/* Segmentation (TSO, GSO) and merging of received packets (GRO). Off, each packet
+ * of the stack is one on the wire: what netem needs to lose single packets. */
+GUISE_API int guise_link_offload(struct guise_stack *s, const char *dev, int on);
 /* dst "default", "10.0.0.0/8"; via and dev may be NULL, not both; table 0: main */
 GUISE_API int guise_route_add(struct guise_stack *s, const char *dst, const char *via,
 			      const char *dev, unsigned int table);

@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT) };
 	const char *cc = argc > 2 ? argv[2] : "cubic";
 	long bytes = argc > 3 ? atol(argv[3]) : 4000000, sent = 0, got = 0;
-	const char *netem = argc > 4 ? argv[4] : "delay 10ms loss 0.2% rate 100mbit limit 1000 seed 7";
+	const char *netem = argc > 4 ? argv[4] : "delay 10ms loss 0.2% rate 100mbit limit 1000 seed 9876543210";
 	static char buf[65536];
 	struct guise_stack *s;
 	struct tcp_info info;
@@ -88,6 +88,7 @@ int main(int argc, char **argv)
 
 	check(guise_netns_enter(s, b), "enter b");
 	check(guise_addr_add(s, "v", "10.1.0.2/24"), "address b");
+	check(guise_link_offload(s, "v", 0), "offload b");
 	check(guise_link_set(s, "v", 1), "up b");
 	check(guise_qdisc_set(s, "v", spec), "netem b");
 	check(packet = guise_socket(s, AF_PACKET, SOCK_RAW | SOCK_NONBLOCK, htons(ETH_P_ALL)),
@@ -100,6 +101,7 @@ int main(int argc, char **argv)
 
 	check(guise_netns_enter(s, a), "enter a");
 	check(guise_addr_add(s, "v", "10.1.0.1/24"), "address a");
+	check(guise_link_offload(s, "v", 0), "offload a");
 	check(guise_link_set(s, "v", 1), "up a");
 	check(guise_qdisc_set(s, "v", spec), "netem a");
 	check(out = guise_socket(s, AF_INET, SOCK_STREAM, 0), "socket");
