@@ -138,22 +138,28 @@ def license_lines(files: list[str]) -> tuple[bool, str]:
     return not bad, "".join(bad)
 
 
+def pinned(name: str) -> str:
+    pins = Path("versions.env").read_text(encoding="utf-8")
+    version = re.search(rf"^{name}=(\S+)$", pins, re.MULTILINE)
+    assert version, f"versions.env pins no {name}"
+    return version.group(1)
+
+
+def pinned_go() -> list[str]:
+    """Linters need, and say, what they do with the Go they were pinned with."""
+    return ["env", f"GO_AT_LEAST={pinned('GO_VERSION')}", GO]
+
+
 def gofmt() -> str:
     goroot = subprocess.run(
-        [GO, "env", "GOROOT"], check=True, capture_output=True, text=True
+        [*pinned_go(), "env", "GOROOT"], check=True, capture_output=True, text=True
     ).stdout.strip()
     return f"{goroot}/bin/gofmt"
 
 
-def staticcheck() -> str:
-    """The pinned staticcheck, as `go run` takes it."""
-    pins = Path("versions.env").read_text(encoding="utf-8")
-    version = re.search(r"^STATICCHECK_VERSION=(\S+)$", pins, re.MULTILINE)
-    assert version, "versions.env pins no STATICCHECK_VERSION"
-    return f"honnef.co/go/tools/cmd/staticcheck@{version.group(1)}"
-
-
 def lint() -> Tally:
+    go_tool = pinned_go()
+    staticcheck = f"honnef.co/go/tools/cmd/staticcheck@{pinned('STATICCHECK_VERSION')}"
     files = sources()
     python = with_suffix(files, ".py")
     go = with_suffix(files, ".go")
@@ -168,8 +174,8 @@ def lint() -> Tally:
         ),
         "clang-tidy": (product, lambda: clang_tidy(product)),
         "gofmt": (go, lambda: silent([gofmt(), "-l", *go])),
-        "go vet": (go, lambda: execute([GO, "vet", "./..."])),
-        "staticcheck": (go, lambda: execute([GO, "run", staticcheck(), "./..."])),
+        "go vet": (go, lambda: execute([*go_tool, "vet", "./..."])),
+        "staticcheck": (go, lambda: execute([*go_tool, "run", staticcheck, "./..."])),
         "ruff": (python, lambda: execute(["ruff", "check", "--quiet", *python])),
         "ruff format": (python, lambda: silent(["ruff", "format", "--check", "--quiet", *python])),
         "mypy": (python, lambda: execute(["mypy", "--no-error-summary", *python])),
