@@ -32,6 +32,7 @@ lib_tests := $(wildcard lib/*/*_test.c)
 preload_tests := $(wildcard preload/*_test.c)
 holder_tests := $(wildcard holder/*_test.c)
 fuzzers := $(wildcard fuzz/*_fuzz.c)
+fuzz_sources := $(filter-out $(fuzzers),$(wildcard fuzz/*.c)) # what fuzzers share
 go_sources := $(if $(wildcard cmd/guise/*.go),go.mod go.sum $(shell find cmd internal -type f))
 
 programs := \
@@ -159,14 +160,18 @@ $(BUILD)/unit/preload/%_test: $(BUILD)/unit/obj/preload/%_test.o $(BUILD)/unit/p
 $(BUILD)/unit/holder/%_test: $(BUILD)/unit/obj/holder/%_test.o $(BUILD)/unit/holder.a $(BUILD)/unit/libguise.a
 	$(link_test)
 
-$(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/libguise.a
+$(BUILD)/unit/fuzz.a: $(call test_objects,$(fuzz_sources)) $(BUILD)/list/fuzz
+	$(make_archive)
+
+$(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/fuzz.a $(BUILD)/unit/libguise.a
 	$(link_test)
 
 .SECONDARY:
 
 -include $(patsubst %.o,%.d,$(call objects,$(lib_sources) $(preload_sources) $(holder_sources) \
 	$(bench_sources)))
--include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources)))
+-include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources) \
+	$(fuzz_sources)))
 -include $(patsubst %.c,$(BUILD)/unit/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(fuzzers))
 -include $(wildcard $(BUILD)/examples/*.d $(BUILD)/test/*/*.d)
 
