@@ -54,11 +54,9 @@ static int host_socket(int domain, int type)
 	return (int)result(socket(domain, type, 0));
 }
 
-static int host_nodelay(int fd)
+static int host_setsockopt(int fd, int level, int name, const void *v, socklen_t len)
 {
-	int one = 1;
-
-	return (int)result(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+	return (int)result(setsockopt(fd, level, name, v, len));
 }
 
 static int host_bind(int fd, const struct sockaddr_in *a)
@@ -117,7 +115,7 @@ static const struct calls host_calls = {
 	.getppid = host_getppid,
 	.nanosleep = host_nanosleep,
 	.socket = host_socket,
-	.nodelay = host_nodelay,
+	.setsockopt = host_setsockopt,
 	.bind = host_bind,
 	.listen = host_listen,
 	.accept = host_accept,
@@ -149,11 +147,9 @@ static int api_socket(int domain, int type)
 	return guise_socket(stack, domain, type, 0);
 }
 
-static int api_nodelay(int fd)
+static int api_setsockopt(int fd, int level, int name, const void *v, socklen_t len)
 {
-	int one = 1;
-
-	return guise_setsockopt(stack, fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return guise_setsockopt(stack, fd, level, name, v, len);
 }
 
 static int api_bind(int fd, const struct sockaddr_in *a)
@@ -212,7 +208,7 @@ static const struct calls api_calls = {
 	.getppid = api_getppid,
 	.nanosleep = api_nanosleep,
 	.socket = api_socket,
-	.nodelay = api_nodelay,
+	.setsockopt = api_setsockopt,
 	.bind = api_bind,
 	.listen = api_listen,
 	.accept = api_accept,
@@ -226,6 +222,15 @@ static const struct calls api_calls = {
 };
 
 struct calls net;
+
+void tune(int fd)
+{
+	int one = 1;
+
+	must(net.setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+	if (net.setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) < 0)
+		must(net.setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4));
+}
 
 void calls_begin(enum way way)
 {

@@ -21,7 +21,7 @@ struct calls {
 	long (*getppid)(void);
 	int (*nanosleep)(uint64_t ns);
 	int (*socket)(int domain, int type);
-	int (*nodelay)(int fd);
+	int (*setsockopt)(int fd, int level, int name, const void *v, socklen_t len);
 	int (*bind)(int fd, const struct sockaddr_in *a);
 	int (*listen)(int fd);
 	int (*accept)(int fd);
@@ -35,6 +35,13 @@ struct calls {
 };
 
 extern struct calls net;
+
+/*
+ * What both sides of the comparison have alike on a TCP socket: no delay for
+ * small pieces, and a congestion control that does not pace, whatever the
+ * host's default is: CUBIC, or Reno where the host has no CUBIC.
+ */
+void tune(int fd);
 
 /* The way of this process. With WAY_API it joins the stack of $GUISE_STACK. */
 void calls_begin(enum way way);

@@ -112,8 +112,8 @@ static void connect_pair(int *ends)
 	must(net.connect(ends[0], &a));
 	ends[1] = must(net.accept(fd));
 	must(net.close(fd));
-	must(net.nodelay(ends[0]));
-	must(net.nodelay(ends[1]));
+	tune(ends[0]);
+	tune(ends[1]);
 }
 
 struct server {
@@ -157,7 +157,7 @@ static __attribute__((noreturn)) void server_process(enum way way, int to, void 
 	if (write(to, &a, sizeof(a)) != sizeof(a))
 		die(-errno, "write to a pipe");
 	conn = must(net.accept(fd));
-	must(net.nodelay(conn));
+	tune(conn);
 	serve(conn);
 	_exit(0);
 }
@@ -182,7 +182,7 @@ static double with_process(enum way way, double (*client)(int), void (*serve)(in
 		die(0, "the second process did not begin");
 	fd = must(net.socket(AF_INET, SOCK_STREAM));
 	must(net.connect(fd, &a));
-	must(net.nodelay(fd));
+	tune(fd);
 	value = client(fd);
 	must(net.close(fd));
 	if (waitpid(pid, &status, 0) != pid || status)

@@ -71,14 +71,27 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A process joins once, so each sample takes one. */
+static __attribute__((noreturn)) void joining_process(int to, int until)
+{
+	double value = join_once();
+	char byte;
+
+	if (write(to, &value, sizeof(value)) != sizeof(value) || read(until, &byte, 1) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+/*
+ * A process joins once, so each sample takes one. They stay until the last has
+ * joined: to bury a dead member is another thing.
+ */
 double join_time(enum way way)
 {
 	double sample[JOINS];
-	int p[2], status;
+	int from[2], until[2], status;
 
 	(void)way;
-	if (pipe(p))
+	if (pipe(from) || pipe(until))
 		die(-errno, "pipe");
 	for (int i = 0; i < JOINS; i++) {
 		pid_t pid = fork();
@@ -86,14 +99,16 @@ double join_time(enum way way)
 		if (pid < 0)
 			die(-errno, "fork");
 		if (!pid) {
-			double value = join_once();
-
-			_exit(write(p[1], &value, sizeof(value)) != sizeof(value));
+			close(until[1]);
+			joining_process(from[1], until[0]);
 		}
-		if (waitpid(pid, &status, 0) != pid || status ||
-		    read(p[0], &sample[i], sizeof(sample[i])) != sizeof(sample[i]))
+		if (read(from[0], &sample[i], sizeof(sample[i])) != sizeof(sample[i]))
 			die(0, "a joining process failed");
 	}
+	close(until[1]);
+	while (wait(&status) > 0)
+		if (status)
+			die(0, "a joined process failed");
 	qsort(sample, JOINS, sizeof(sample[0]), ascending);
 	return sample[JOINS / 2];
 }

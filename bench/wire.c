@@ -189,7 +189,7 @@ static __attribute__((noreturn)) void far_process(const struct wire *w, int to,
 	if (write(to, "x", 1) != 1)
 		die(-errno, "write to a pipe");
 	conn = must(net.accept(fd));
-	must(net.nodelay(conn));
+	tune(conn);
 	serve(conn);
 	_exit(0);
 }
@@ -256,7 +256,7 @@ static int connect_far(enum way way)
 	calls_begin(way);
 	fd = must(net.socket(AF_INET, SOCK_STREAM));
 	must(net.connect(fd, &a));
-	must(net.nodelay(fd));
+	tune(fd);
 	return fd;
 }
 

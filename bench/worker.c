@@ -107,8 +107,12 @@ void worker_stop(struct worker *w)
 
 void worker_main(const struct benchmark *b, const char *way)
 {
+	char name[16];
+
 	for (unsigned int i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 		if (!strcmp(way, ways[i])) {
+			snprintf(name, sizeof(name), "bench-%s", way);
+			prctl(PR_SET_NAME, name); /* for profilers */
 			printf("%.9g\n", b->run(i));
 			fflush(stdout);
 			_exit(0);
