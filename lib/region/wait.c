@@ -40,8 +40,9 @@
 #include <string.h>
 
 #define NEVER	   (~0ull)
-#define SPIN_MAX   1000u
-#define SPIN_PROBE 32u
+#define SPIN_MAX   1500u /* pauses: about 20 us */
+#define SPIN_MIN   32u
+#define SPIN_PROBE 32u /* spin once in so many waits, when it was not worth it */
 #define POLL_FEW   (2 + GUISE_MAX_LINKS + 32)
 
 void guise_ring_bell(struct guise_stack *s)
@@ -173,19 +174,26 @@ static void unfollow(struct guise_stack *s, struct guise_slot *slot)
 		s->slots[slot->wait_next].wait_prev = slot->wait_prev;
 }
 
+/*
+ * Spins on the word of a slot; true when it changed. The budget is twice what
+ * success took lately. Partners that sleep answer late: a probe must be long
+ * enough to see one wake up and answer, or two who could spin never begin.
+ */
 static bool spin_on_word(struct guise_slot *slot)
 {
-	static __thread unsigned int worth = SPIN_MAX / 8, skipped;
+	static __thread unsigned int worth = SPIN_MAX / 2, skipped;
 	unsigned int i, budget = worth * 2 > SPIN_MAX ? SPIN_MAX : worth * 2;
 
-	if (budget < 16) {
+	if (budget < SPIN_MIN) {
 		if (++skipped % SPIN_PROBE)
 			return false;
-		budget = SPIN_MAX / 2;
+		budget = SPIN_MAX;
 	}
 	for (i = 0; i < budget; i++) {
 		if (__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) != GUISE_WORD_SPIN) {
-			worth += ((int)i - (int)worth) / 4 + 2;
+			worth = i > worth ? i : (worth * 3 + i) / 4;
+			if (worth < SPIN_MIN)
+				worth = SPIN_MIN;
 			return true;
 		}
 		guise_relax();
