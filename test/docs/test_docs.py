@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the documents name is there: files, headings, tests, flags."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("GUISE_BUILD", ROOT / "build"))
+MANUAL = ROOT / "docs/guise.1"
+SPECIFICATION = ROOT / "SPECIFICATION.md"
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+every_document = pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))
+)
+
+# `path` or `path::name`: a word in backticks with a slash in it.
+NAMED = re.compile(r"`([\w.-]+(?:/[\w.-]+)+/?)(?:::(\w+))?`")
+# A test of Python, of Go, and a case of test/preload.
+DEFINED = re.compile(r"^def (test_\w+)|^func (Test\w+)|^CASE\((\w+)\)", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def prose(document: Path) -> str:
+    """The text without its code blocks, in which anything may stand."""
+    return re.sub(r"^```.*?^```$", "", document.read_text("utf-8"), flags=re.M | re.S)
+
+
+def top_folders() -> set[str]:
+    """Folders of the source; what is built or planned is not among them."""
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    return {name for name in folders if not name.startswith((".", "build"))}
+
+
+def named_paths(text: str) -> list[tuple[str, str]]:
+    tops = top_folders()
+    return [(path, name) for path, name in NAMED.findall(text) if path.split("/")[0] in tops]
+
+
+def anchors(document: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.*)$", prose(document), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def names_in(source: Path) -> set[str]:
+    """The tests that a file defines."""
+    found = DEFINED.findall(source.read_text("utf-8"))
+    return {name for names in found for name in names if name}
+
+
+@every_document
+def test_paths_exist(document: Path) -> None:
+    missing = [path for path, _ in named_paths(prose(document)) if not (ROOT / path).exists()]
+    assert not missing
+
+
+@every_document
+def test_links_lead_somewhere(document: Path) -> None:
+    broken = []
+    for target in LINK.findall(prose(document)):
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+        path, _, anchor = target.partition("#")
+        there = document if not path else (document.parent / path).resolve()
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            broken.append(target)
+    assert not broken
+
+
+@every_document
+def test_named_tests_exist(document: Path) -> None:
+    missing = [
+        f"{path}::{name}"
+        for path, name in named_paths(prose(document))
+        if name and name not in names_in(ROOT / path)
+    ]
+    assert not missing
+
+
+def test_each_promise_has_a_test_or_says_pending() -> None:
+    rows = re.findall(r"^\| (.*) \| (.*) \|$", SPECIFICATION.read_text("utf-8"), re.MULTILINE)
+    promises = [(promise, test) for promise, test in rows if promise != "promise"]
+    assert promises
+    without = [
+        promise
+        for promise, test in promises
+        if not named_paths(test) and "pending" not in test and "no test" not in test
+    ]
+    assert not without
+
+
+def flags_in_help(command: str) -> set[str]:
+    text = subprocess.run(
+        [BUILD / "guise", command, "--help"], check=True, capture_output=True, text=True
+    ).stdout
+    return set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", text, re.MULTILINE)) - {"help"}
+
+
+def flags_in_manual(command: str) -> set[str]:
+    text = MANUAL.read_text("utf-8").replace("\\-", "-")
+    section = re.search(rf"^\.SS guise {command}$(.*?)^\.S[SH] ", text, re.M | re.S)
+    assert section, f"{MANUAL} has no section guise {command}"
+    return set(re.findall(r"--([a-z]+(?:-[a-z]+)*)", section.group(1)))
+
+
+@pytest.mark.parametrize("command", ["run", "path"])
+def test_manual_and_help_have_the_same_flags(command: str) -> None:
+    assert flags_in_manual(command) == flags_in_help(command)
