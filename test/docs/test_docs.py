@@ -51,6 +51,8 @@ def anchors(document: Path) -> set[str]:
 
 def names_in(source: Path) -> set[str]:
     """The tests that a file defines."""
+    if not source.is_file():
+        return set()
     found = DEFINED.findall(source.read_text("utf-8"))
     return {name for names in found for name in names if name}
 
