@@ -15,6 +15,7 @@
 #include "members.h"
 
 #include "host/sys.h"
+#include "region/bury.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,6 +25,9 @@
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
+
+/* How soon the pump is called again that has not yet buried the dead. */
+#define BURIAL_MS 10
 
 /* What an event is about: the kind above, a process index below. */
 enum kind { SIGNALS = 1, TICKET, CHANNEL, PROCESS };
@@ -115,7 +119,8 @@ int members_serve(struct guise_server *v, int signals, bool keep)
 	if (!err)
 		err = watch_fd(&w, v->ticket, TICKET, 0);
 	while (!err && going && (keep || v->members || v->ticket >= 0)) {
-		n = host_sys(SYS_epoll_pwait, w.epoll, ev, sizeof(ev) / sizeof(ev[0]), -1, NULL, 0);
+		n = host_sys(SYS_epoll_pwait, w.epoll, ev, sizeof(ev) / sizeof(ev[0]),
+			     guise_bury_unfinished(v->s) ? BURIAL_MS : -1, NULL, 0);
 		if (n < 0 && n != -EINTR)
 			err = guise_fail((int)-n, "epoll: %s", strerror((int)-n));
 		for (long i = 0; i < n && going; i++)

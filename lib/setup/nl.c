@@ -125,8 +125,8 @@ static int await_ack(struct guise_stack *s, int fd,
 	for (;;) {
 		n = guise_call(s, GUISE_NR_recvfrom, fd, (long)buf, sizeof(buf), MSG_DONTWAIT,
 			       0, 0);
-		if (n < 0)
-			return (int)n;
+		if (n <= 0)
+			return n ? (int)n : -EPROTO;
 		for (h = (void *)buf; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
 			if (h->nlmsg_seq != SEQ)
 				continue;
