@@ -122,7 +122,7 @@ struct guise_slot {
 	uint32_t wait_next, wait_prev;
 	uint32_t belled;		/* kicked in ppoll, has not seen the bell yet */
 	uint32_t attach_next;		/* the port's list of slots that want a task */
-	uint32_t pad0;
+	uint32_t waker_cpu;		/* host processor of the last kick, + 1 */
 	uint64_t host_sp;		/* the carrier's own stack while inside */
 	uint64_t task;			/* struct task_struct *, 0 before ATTACH */
 	uint64_t nr;
@@ -152,6 +152,8 @@ struct guise_link {
 	uint8_t pad;
 	char name[16];			/* interface name inside the stack */
 	char kind[16];			/* backend: tap, pair, ... */
+	uint32_t lost;			/* the backend failed for good: not polled any more */
+	uint32_t pad1;
 	uint64_t rx_frames, rx_bytes, rx_malformed;
 	uint64_t tx_frames, tx_bytes, tx_dropped;
 };
@@ -224,7 +226,10 @@ struct guise_image {
 	uint64_t copy_start, copy_end;	/* a fault in here ... */
 	uint64_t copy_fixup;		/* ... continues there */
 	uint64_t data_end;		/* end of bss */
+	/* From here on written by the port's C code, not by the link script. */
 	char release[64];		/* "6.12.117-guise" */
+	/* sizeof() as the image was built with: catches what GUISE_ABI forgot. */
+	uint32_t region_size, slot_size, ops_size, proc_size;
 };
 
 #endif /* !__ASSEMBLY__ */

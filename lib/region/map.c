@@ -125,8 +125,13 @@ int guise_region_map(struct guise_stack *s)
 	s->slots = (struct guise_slot *)(base + GUISE_OFF_SLOTS);
 	s->ops = (struct guise_host_ops *)(base + GUISE_OFF_OPS);
 	s->image = (const struct guise_image *)(base + GUISE_OFF_TEXT);
-	if (s->image->magic != GUISE_MAGIC || s->image->abi != GUISE_ABI) {
-		err = guise_fail(EPROTO, "the kernel image does not belong to this library");
+	if (s->image->magic != GUISE_MAGIC || s->image->abi != GUISE_ABI ||
+	    s->image->region_size != sizeof(struct guise_region) ||
+	    s->image->slot_size != sizeof(struct guise_slot) ||
+	    s->image->ops_size != sizeof(struct guise_host_ops) ||
+	    s->image->proc_size != sizeof(struct guise_proc)) {
+		err = guise_fail(EPROTO, "the kernel image does not belong to this library: "
+					"build both anew, or remove the older one");
 		goto fail;
 	}
 	s->resume = (void (*)(struct guise_slot *))(base + s->image->resume);

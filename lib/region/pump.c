@@ -46,7 +46,7 @@ static uint32_t devices(struct guise_stack *s)
 	unsigned int i;
 
 	for (i = 0; i < GUISE_MAX_LINKS; i++)
-		if (s->region->links[i].used && s->port[i].fd[0] >= 0)
+		if (guise_link_live(s, i))
 			bits |= 1u << i;
 	return bits;
 }
@@ -88,7 +88,12 @@ static void *pump(void *arg)
 		guise_note_time(s);
 		s->resume(slot);
 		if (r->leader && r->leader != slot->id) {
-			doze(s, GUISE_PUMP_SLEEPS, NEVER);
+			/* Leaders come and go: to be woken for each would cost more. */
+			bool busy = r->activity != last;
+
+			last = r->activity;
+			doze(s, busy ? GUISE_PUMP_STANDS : GUISE_PUMP_SLEEPS,
+			     busy ? GUISE_STANDBY_NS : NEVER);
 			continue;
 		}
 		if (r->activity != last) {

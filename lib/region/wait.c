@@ -36,12 +36,13 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NEVER	   (~0ull)
-#define SPIN_MAX   1500u /* pauses: about 20 us */
-#define SPIN_MIN   32u
+#define SPIN_MAX   2000u /* pauses: 25 to 30 us */
+#define SPIN_MIN   64u
 #define SPIN_PROBE 32u /* spin once in so many waits, when it was not worth it */
 #define POLL_FEW   (2 + GUISE_MAX_LINKS + 32)
 
@@ -98,7 +99,7 @@ static bool has_devices(struct guise_stack *s)
 	unsigned int i;
 
 	for (i = 0; i < GUISE_MAX_LINKS; i++)
-		if (s->region->links[i].used && s->port[i].fd[0] >= 0)
+		if (guise_link_live(s, i))
 			return true;
 	return false;
 }
@@ -117,6 +118,7 @@ void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
 		slot->kick_next = 0;
 		if (slot->kicked) {
 			r->kicks++;
+			slot->waker_cpu = (uint32_t)sched_getcpu() + 1;
 			wake_slot(s, slot, wakes);
 		}
 	}
@@ -175,15 +177,18 @@ static void unfollow(struct guise_stack *s, struct guise_slot *slot)
 }
 
 /*
- * Spins on the word of a slot; true when it changed. The budget is twice what
- * success took lately. Partners that sleep answer late: a probe must be long
- * enough to see one wake up and answer, or two who could spin never begin.
+ * Spins on the word of a slot; true when it changed. The budget goes up at once
+ * to what success took, with room to spare, and down slowly: a partner that
+ * sleeps answers late, and two who could spin must find each other. A partner
+ * that last ran on this processor cannot answer while we spin on it.
  */
 static bool spin_on_word(struct guise_slot *slot)
 {
 	static __thread unsigned int worth = SPIN_MAX / 2, skipped;
-	unsigned int i, budget = worth * 2 > SPIN_MAX ? SPIN_MAX : worth * 2;
+	unsigned int i, budget = worth;
 
+	if (slot->waker_cpu == (uint32_t)sched_getcpu() + 1)
+		return false;
 	if (budget < SPIN_MIN) {
 		if (++skipped % SPIN_PROBE)
 			return false;
@@ -191,14 +196,13 @@ static bool spin_on_word(struct guise_slot *slot)
 	}
 	for (i = 0; i < budget; i++) {
 		if (__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) != GUISE_WORD_SPIN) {
-			worth = i > worth ? i : (worth * 3 + i) / 4;
-			if (worth < SPIN_MIN)
-				worth = SPIN_MIN;
+			if (i * 4 + SPIN_MIN > worth)
+				worth = i * 4 + SPIN_MIN > SPIN_MAX ? SPIN_MAX : i * 4 + SPIN_MIN;
 			return true;
 		}
 		guise_relax();
 	}
-	worth /= 2;
+	worth -= worth / 4;
 	return false;
 }
 
@@ -240,7 +244,7 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 	for (i = 0; devices && i < GUISE_MAX_LINKS; i++) {
 		short events = POLLIN;
 
-		if (!r->links[i].used || s->port[i].fd[0] < 0)
+		if (!guise_link_live(s, i))
 			continue;
 		if (r->tx_stopped & (1u << i))
 			events |= POLLOUT;
@@ -305,7 +309,8 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead,
 	bool poll = ps || (lead && has_devices(s));
 	bool simulated = s->region->clock_mode == GUISE_CLOCK_SIM;
 
-	if (spin_on_word(slot))
+	/* Who has devices to watch does not look away from them. */
+	if (!poll && spin_on_word(slot))
 		return false;
 	if (!__atomic_compare_exchange_n(&slot->word, &word,
 					 poll ? GUISE_WORD_POLL : GUISE_WORD_FUTEX, 0,

@@ -17,6 +17,12 @@ struct guise_pollset {
 	int ready; /* how many have revents */
 };
 
+/* This process can move the link's frames, and there is something to move them to. */
+static inline bool guise_link_live(const struct guise_stack *s, unsigned int i)
+{
+	return s->region->links[i].used && !s->region->links[i].lost && s->port[i].fd[0] >= 0;
+}
+
 /* Wake-ups to be made once the virtual CPU is free. */
 struct guise_wakes {
 	bool any, bell;

@@ -30,8 +30,17 @@
 #include <asm/setup.h>
 #include <asm/sections.h>
 
-/* struct guise_image.release; see vmlinux.lds.S */
-static const char guise_release[64] __used __section(".guise.release") = UTS_RELEASE;
+/* The end of struct guise_image; see vmlinux.lds.S */
+static const struct {
+	char release[64];
+	u32 region_size, slot_size, ops_size, proc_size;
+} guise_image_end __used __section(".guise.release") = {
+	.release = UTS_RELEASE,
+	.region_size = sizeof(struct guise_region),
+	.slot_size = sizeof(struct guise_slot),
+	.ops_size = sizeof(struct guise_host_ops),
+	.proc_size = sizeof(struct guise_proc),
+};
 
 struct pt_regs guise_no_regs;
 unsigned long guise_irq_flag;
@@ -195,7 +204,6 @@ static int __init guise_init(void)
 
 	system_state = SYSTEM_RUNNING;
 	rcu_end_inkernel_boot();
-	guise_region.running = 1;
 	guise_init_loop();
 }
 late_initcall_sync(guise_init);

@@ -9,13 +9,14 @@
  * parks. While its host thread is away the task stays current as long as
  * nobody else needs the virtual CPU: the next call costs two stack switches.
  *
- * Pid 1 makes the leaders, and ends the processes that the holder says are
- * dead: their tasks become orphans, which any carrier may run, get SIGKILL,
+ * Pid 1 makes the leaders. Another thread, since it must wait and joins must
+ * not, ends the processes that the holder says are dead: their tasks become orphans, which any carrier may run, get SIGKILL,
  * and close what they had open as any process does that is killed.
  */
 #include <linux/completion.h>
 #include <linux/file.h>
 #include <linux/kernel.h>
+#include <linux/kthread.h>
 #include <linux/resume_user_mode.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -31,6 +32,7 @@
 /* Requests to pid 1 and to the leaders: slots that want a task. */
 static DECLARE_WAIT_QUEUE_HEAD(init_wait);
 static u32 attach_head;		/* chained by slot->attach_next */
+static DECLARE_WAIT_QUEUE_HEAD(reap_wait);
 static bool reap_wanted;
 
 struct guise_leader {
@@ -52,7 +54,7 @@ void guise_attach_request(struct guise_slot *slot)
 void guise_reap_request(void)
 {
 	reap_wanted = true;
-	wake_up(&init_wait);
+	wake_up(&reap_wait);
 }
 
 /* Signals of the kernel to this task become signals of the host's kernel to
@@ -273,24 +275,33 @@ static void guise_bury(unsigned int index)
 	memset(proc, 0, sizeof(*proc));
 }
 
+static int guise_reaper(void *unused)
+{
+	unsigned int i;
+
+	for (;;) {
+		wait_event(reap_wait, reap_wanted);
+		reap_wanted = false;
+		for (i = 1; i < GUISE_MAX_PROCS; i++)
+			if (guise_region.procs[i].used && guise_region.procs[i].dead)
+				guise_bury(i);
+	}
+	return 0;
+}
+
 void __noreturn guise_init_loop(void)
 {
+	if (IS_ERR(kthread_run(guise_reaper, NULL, "guise_reaper")))
+		panic("guise: no memory for the reaper");
+	guise_region.running = 1;
 	for (;;) {
-		wait_event_interruptible(init_wait, attach_head || reap_wanted);
+		wait_event_interruptible(init_wait, attach_head);
 		flush_signals(current);
 		while (attach_head) {
 			struct guise_slot *slot = &guise_slots[attach_head];
 
 			attach_head = slot->attach_next;
 			guise_make_leader(slot);
-		}
-		if (reap_wanted) {
-			unsigned int i;
-
-			reap_wanted = false;
-			for (i = 1; i < GUISE_MAX_PROCS; i++)
-				if (guise_region.procs[i].used && guise_region.procs[i].dead)
-					guise_bury(i);
 		}
 	}
 }

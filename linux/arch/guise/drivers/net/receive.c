@@ -100,6 +100,14 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 	got = guise_host.frame_in(&guise_host, gl->index, iov, 2 + GUISE_RX_CHUNKS);
 	if (got == -EAGAIN)
 		return false;
+	if (got < 0) {
+		/* Its device is gone (a tap was deleted, a peer has ended). */
+		if (!gl->link->lost)
+			netdev_warn(gl->dev, "link lost: error %lld\n", -got);
+		gl->link->lost = 1;
+		netif_carrier_off(gl->dev);
+		return false;
+	}
 	if (got < (s64)(sizeof(hdr) + ETH_HLEN) ||
 	    got > (s64)(sizeof(hdr) + PAGE_SIZE + GUISE_RX_CHUNKS * GUISE_RX_CHUNK))
 		goto malformed;
