@@ -67,7 +67,8 @@ CALL(sendmsg, transfer, datagram, "")
 CALL(recvmsg, transfer, datagram, "")
 CALL(sendmmsg, transfer, datagram, "")
 CALL(recvmmsg, transfer, datagram, "")
-CALL(sendfile, transfer, send_file, "From a file of the host to the stack: read and sent in pieces.")
+CALL(sendfile, transfer, send_file,
+     "From a file of the host to the stack: read and sent in pieces.")
 CALL(sendfile64, transfer, send_file, "As sendfile.")
 CALL(splice, transfer, splice_refused, "EINVAL: programs then read and write.")
 CALL(__read_chk, transfer, fortified, "As read; a buffer that is too small ends the program.")
@@ -81,7 +82,8 @@ ALIAS(__send, send)
 ALIAS(__pread64, pread64)
 ALIAS(__pwrite64, pwrite64)
 
-CLASS(descriptor, "The host descriptor behind a private socket and the stack's own change together. \
+CLASS(descriptor,
+      "The host descriptor behind a private socket and the stack's own change together. \
 Close-on-exec is a property of the host descriptor, O_NONBLOCK of the stack's.")
 CALL(close, descriptor, close_wakes_peer, "guise's own descriptors cannot be closed: EBADF.")
 CALL(close_range, descriptor, close_ranges, "Leaves guise's own descriptors out.")
@@ -98,7 +100,8 @@ ALIAS(__close, close)
 ALIAS(__dup2, dup2)
 ALIAS(__fcntl, fcntl)
 
-CLASS(wait, "Host descriptors only: the host's call. Private ones only: the stack's. A mixture: both \
+CLASS(wait,
+      "Host descriptors only: the host's call. Private ones only: the stack's. A mixture: both \
 are looked at, then the thread waits in the stack with the host's descriptors beside it.")
 CALL(poll, wait, poll_mixed, "")
 CALL(ppoll, wait, poll_signal_mask, "")
@@ -109,7 +112,8 @@ CALL(__ppoll_chk, wait, fortified, "As ppoll.")
 ALIAS(__poll, poll)
 ALIAS(__select, select)
 
-CLASS(epoll, "An epoll descriptor is the host's; with its first private member it gets a second half \
+CLASS(epoll,
+      "An epoll descriptor is the host's; with its first private member it gets a second half \
 in the stack, and waiting asks both.")
 CALL(epoll_create, epoll, epoll_mixed, "")
 CALL(epoll_create1, epoll, epoll_mixed, "")
@@ -158,6 +162,8 @@ CALL(sysv_signal, signal, signal_forms, "")
 CALL(sigset, signal, signal_forms, "")
 CALL(sigignore, signal, signal_forms, "")
 CALL(siginterrupt, signal, signal_forms, "")
+CALL(pthread_cancel, signal, cancel_waiting, "Wakes a thread that waits in the stack, by SIGURG \
+or SIGWINCH, whichever the program does not handle.")
 ALIAS(__sigaction, sigaction)
 ALIAS(__sysv_signal, sysv_signal)
 ALIAS(bsd_signal, signal)

@@ -32,14 +32,15 @@ int preload_stale(int fd)
 
 	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
 		preload_say("descriptor %d is a socket that the parent process made before fork; "
-			    "sockets of a guise stack do not pass over fork", fd);
+			    "sockets of a guise stack do not pass over fork",
+			    fd);
 	return ebadf();
 }
 
 int preload_reserve(int lowest, bool cloexec)
 {
-	return (int)host_sys(SYS_fcntl, preload.placeholder,
-			     cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, lowest);
+	return (int)host_sys(SYS_fcntl, preload.placeholder, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD,
+			     lowest);
 }
 
 void preload_unreserve(int fd)

@@ -17,23 +17,40 @@
  * the beginning. There is one more case: thread A waits in one half only, and
  * thread B adds the first member of the other. B then nudges A: it adds to A's
  * half a descriptor that is always readable, for one event; A drops that
- * event, looks again, and passes the nudge on as long as others may wait in
- * that half. The nudge's data is the address of a variable of ours: no
- * program has it for its own.
+ * event, looks again, and passes the nudge on while others wait in that half.
+ * The nudge's data is the address of a variable of ours: no program has it
+ * for its own. Waiters are counted by descriptor; a count that is too high (a
+ * handler that left epoll_wait by longjmp, numbers that are equal modulo the
+ * table) costs some milliseconds, once.
  *
  * EPOLLONESHOT on a nested epoll holds for each of its halves.
  */
+#include "cancel.h"
 #include "host/sys.h"
-#include "preload.h"
 #include "waiting.h"
 
 #include <sys/epoll.h>
 
-#define KERNEL_SIGSET	8	/* bytes of a signal set in system calls */
-#define NUDGED		(-1000)	/* only a nudge came: look again */
+#define KERNEL_SIGSET 8       /* bytes of a signal set in system calls */
+#define NUDGED        (-1000) /* only a nudge came: look again */
 
-static unsigned int host_waiters, stack_waiters;	/* threads that wait in one half only */
+#define COUNTERS 4096
+#define PASSES   100   /* of a nudge by one thread, at most */
+#define PASS_NS  50000 /* for another one to take it */
+
+/* Threads that wait in one half only, by the epoll's number. */
+static uint16_t host_waiters[COUNTERS], stack_waiters[COUNTERS];
 static char nudge_place;
+
+struct wait {
+	int ep, max;
+	struct epoll_event *ev;
+	bool precise; /* by timeout (NULL: for ever), else by ms */
+	int ms;
+	const struct timespec *timeout;
+	const sigset_t *mask;
+	unsigned int passes; /* nudges that this thread passed on */
+};
 
 #define NUDGE_DATA ((uint64_t)(uintptr_t)&nudge_place)
 
@@ -55,6 +72,22 @@ static void watch_nudge(int host_ep, int stack_ep)
 			guise_call(s, GUISE_NR_epoll_ctl, stack_ep, EPOLL_CTL_MOD,
 				   preload.stack_nudge, (long)&ev, 0, 0);
 	}
+}
+
+static uint16_t *waiters(uint16_t *half, int ep)
+{
+	return &half[(unsigned int)ep % COUNTERS];
+}
+
+/* A nudge was taken: whoever else waits in that half must have it, too. */
+static void pass_on(struct wait *w, uint16_t *half, int host_ep, int stack_ep)
+{
+	struct timespec moment = { .tv_nsec = PASS_NS };
+
+	if (!__atomic_load_n(waiters(half, w->ep), __ATOMIC_SEQ_CST) || w->passes++ == PASSES)
+		return;
+	watch_nudge(host_ep, stack_ep);
+	host_sys(SYS_nanosleep, &moment, 0);
 }
 
 /* Removes nudges from n > 0 events: how many are left, or NUDGED. */
@@ -115,8 +148,8 @@ static long make_half(int fd, uint32_t entry)
 	}
 	/* Either a thread that begins to wait sees the half, or we see it here. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&host_waiters, __ATOMIC_RELAXED)) {
-		set_flag(fd, GUISE_FD_HOSTED);	/* that half is to be looked at for the nudge */
+	if (__atomic_load_n(waiters(host_waiters, fd), __ATOMIC_RELAXED)) {
+		set_flag(fd, GUISE_FD_HOSTED); /* that half is to be looked at for the nudge */
 		watch_nudge(fd, -1);
 	}
 	return 0;
@@ -159,7 +192,7 @@ static void note_host_member(int ep)
 	entry = set_flag(ep, GUISE_FD_HOSTED);
 	/* As in make_half(), the other way round. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (entry & GUISE_FD_HALF && __atomic_load_n(&stack_waiters, __ATOMIC_RELAXED))
+	if (entry & GUISE_FD_HALF && __atomic_load_n(waiters(stack_waiters, ep), __ATOMIC_RELAXED))
 		watch_nudge(-1, (int)(entry & GUISE_FD_STACK));
 }
 
@@ -177,8 +210,8 @@ static int control_private(int ep, int op, int sfd, struct epoll_event *ev)
 		err = entry & (GUISE_FD_PRIVATE | GUISE_FD_STALE) ? -EINVAL : check_epoll(ep);
 		return (int)libc_result(err ? err : -ENOENT);
 	}
-	return (int)inside(GUISE_NR_epoll_ctl, (int)(entry & GUISE_FD_STACK), op, sfd, (long)ev,
-			   0, 0);
+	return (int)inside(GUISE_NR_epoll_ctl, (int)(entry & GUISE_FD_STACK), op, sfd, (long)ev, 0,
+			   0);
 }
 
 static int control_nested(int ep, int op, int fd, struct epoll_event *ev)
@@ -248,30 +281,27 @@ HOOK int epoll_create1(int flags)
 
 /* ---- waiting -------------------------------------------------------------- */
 
-struct wait {
-	int ep, max;
-	struct epoll_event *ev;
-	bool precise;			/* by timeout (NULL: for ever), else by ms */
-	int ms;
-	const struct timespec *timeout;
-	const sigset_t *mask;
-};
-
-static long look_at_host(int ep, struct epoll_event *ev, int room)
+static long look_at_host(struct wait *w, struct epoll_event *ev, int room)
 {
-	long n = host_sys(SYS_epoll_pwait, ep, ev, room, 0, 0, KERNEL_SIGSET);
+	long n = host_sys(SYS_epoll_pwait, w->ep, ev, room, 0, 0, KERNEL_SIGSET);
 
 	n = n > 0 ? drop_nudges(ev, n) : n;
-	return n == NUDGED ? 0 : n;
+	if (n != NUDGED)
+		return n;
+	pass_on(w, host_waiters, w->ep, -1);
+	return 0;
 }
 
-static long look_at_stack(uint32_t entry, struct epoll_event *ev, int room)
+static long look_at_stack(struct wait *w, int sep, struct epoll_event *ev, int room)
 {
-	long n = guise_call(preload.stack, GUISE_NR_epoll_pwait, entry & GUISE_FD_STACK, (long)ev,
-			    room, 0, 0, KERNEL_SIGSET);
+	long n = guise_call(preload.stack, GUISE_NR_epoll_pwait, sep, (long)ev, room, 0, 0,
+			    KERNEL_SIGSET);
 
 	n = n > 0 ? drop_nudges(ev, n) : n;
-	return n == NUDGED ? 0 : n;
+	if (n != NUDGED)
+		return n;
+	pass_on(w, stack_waiters, -1, sep);
+	return 0;
 }
 
 /* A nested epoll that is ready in both halves is one event. */
@@ -293,25 +323,26 @@ static long merge(struct epoll_event *ev, long host, long stack)
 }
 
 /* Both halves, without waiting; nobody is asked twice: what stays ready would come twice. */
-static long look_at_both(const struct wait *w, uint32_t entry)
+static long look_at_both(struct wait *w, uint32_t entry)
 {
+	int sep = (int)(entry & GUISE_FD_STACK);
 	static unsigned int turn;
 	long host, stack;
 
 	if (w->max == 1 && __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % 2) {
-		stack = look_at_stack(entry, w->ev, 1);
-		return stack ? stack : look_at_host(w->ep, w->ev, 1);
+		stack = look_at_stack(w, sep, w->ev, 1);
+		return stack ? stack : look_at_host(w, w->ev, 1);
 	}
-	host = look_at_host(w->ep, w->ev, w->max - w->max / 2);
+	host = look_at_host(w, w->ev, w->max - w->max / 2);
 	if (host < 0 || host == w->max)
 		return host;
-	stack = look_at_stack(entry, w->ev + host, w->max - (int)host);
+	stack = look_at_stack(w, sep, w->ev + host, w->max - (int)host);
 	if (stack < 0)
 		return host ? host : stack;
 	return entry & GUISE_FD_NESTED && host && stack ? merge(w->ev, host, stack) : host + stack;
 }
 
-static long wait_for_both(const struct wait *w, uint32_t entry, const struct timespec *timeout)
+static long wait_for_both(struct wait *w, uint32_t entry, const struct timespec *timeout)
 {
 	struct pollfd host_half = { .fd = w->ep, .events = POLLIN };
 	int ready = 0;
@@ -329,35 +360,37 @@ static long wait_for_both(const struct wait *w, uint32_t entry, const struct tim
 		return n;
 	if (n > 0)
 		n = drop_nudges(w->ev, n);
-	if (n == NUDGED)
+	if (n == NUDGED) {
+		pass_on(w, stack_waiters, -1, (int)(entry & GUISE_FD_STACK));
 		n = 0;
+	}
 	if (ready && n < w->max) {
-		more = look_at_host(w->ep, w->ev + n, w->max - (int)n);
+		more = look_at_host(w, w->ev + n, w->max - (int)n);
 		n += more > 0 ? more : 0;
 	}
 	return n ? n : NUDGED;
 }
 
-static long wait_for_stack(const struct wait *w, uint32_t entry, const struct timespec *timeout)
+static long wait_for_stack(struct wait *w, uint32_t entry, const struct timespec *timeout)
 {
-	unsigned int others;
+	int sep = (int)(entry & GUISE_FD_STACK);
 	long n = NUDGED;
 
-	__atomic_fetch_add(&stack_waiters, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(waiters(stack_waiters, w->ep), 1, __ATOMIC_SEQ_CST);
 	if (!(guise_fdmap_get(preload.map, w->ep) & GUISE_FD_HOSTED))
-		n = guise_call(preload.stack, GUISE_NR_epoll_pwait2, entry & GUISE_FD_STACK,
-			       (long)w->ev, w->max, (long)timeout, 0, KERNEL_SIGSET);
-	others = __atomic_sub_fetch(&stack_waiters, 1, __ATOMIC_SEQ_CST);
+		n = guise_call(preload.stack, GUISE_NR_epoll_pwait2, sep, (long)w->ev, w->max,
+			       (long)timeout, 0, KERNEL_SIGSET);
+	__atomic_fetch_sub(waiters(stack_waiters, w->ep), 1, __ATOMIC_SEQ_CST);
 	if (n > 0) {
 		n = drop_nudges(w->ev, n);
-		if (n == NUDGED && others)
-			watch_nudge(-1, (int)(entry & GUISE_FD_STACK));
+		if (n == NUDGED)
+			pass_on(w, stack_waiters, -1, sep);
 	}
 	return n;
 }
 
 /* The epoll has a private half. */
-static int wait_inside(const struct wait *w, const struct timespec *timeout)
+static int wait_inside(struct wait *w, const struct timespec *timeout)
 {
 	struct preload_mask saved;
 	struct timespec left;
@@ -367,7 +400,7 @@ static int wait_inside(const struct wait *w, const struct timespec *timeout)
 
 	if (w->max <= 0 || (timeout && !preload_valid_time(timeout)))
 		return (int)libc_result(-EINVAL);
-	pthread_testcancel();
+	cancel_begin();
 	deadline = preload_deadline(timeout);
 	preload_mask_on(&saved, w->mask);
 	for (;;) {
@@ -386,15 +419,14 @@ static int wait_inside(const struct wait *w, const struct timespec *timeout)
 		}
 	}
 	preload_mask_off(&saved);
-	if (n == -EINTR)
-		pthread_testcancel();
+	cancel_end();
 	return (int)libc_result(n);
 }
 
 static int wait_on_host(const struct wait *w)
 {
-	return w->precise ? HOST(epoll_pwait2)(w->ep, w->ev, w->max, w->timeout, w->mask) :
-			    HOST(epoll_pwait)(w->ep, w->ev, w->max, w->ms, w->mask);
+	return w->precise ? HOST(epoll_pwait2)(w->ep, w->ev, w->max, w->timeout, w->mask)
+			  : HOST(epoll_pwait)(w->ep, w->ev, w->max, w->ms, w->mask);
 }
 
 static int wait_epoll(struct wait *w)
@@ -402,7 +434,6 @@ static int wait_epoll(struct wait *w)
 	struct timespec t = { .tv_sec = w->ms / 1000, .tv_nsec = w->ms % 1000 * 1000000L };
 	const struct timespec *timeout = w->timeout;
 	uint64_t deadline = 0;
-	unsigned int others;
 	long n;
 
 	if (!preload.stack)
@@ -412,15 +443,15 @@ static int wait_epoll(struct wait *w)
 	while (!(guise_fdmap_get(preload.map, w->ep) & GUISE_FD_HALF)) {
 		if (!deadline)
 			deadline = preload_deadline(timeout);
-		__atomic_fetch_add(&host_waiters, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(waiters(host_waiters, w->ep), 1, __ATOMIC_SEQ_CST);
 		n = NUDGED;
 		if (!(guise_fdmap_get(preload.map, w->ep) & GUISE_FD_HALF))
 			n = wait_on_host(w);
-		others = __atomic_sub_fetch(&host_waiters, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_sub(waiters(host_waiters, w->ep), 1, __ATOMIC_SEQ_CST);
 		if (n > 0) {
 			n = drop_nudges(w->ev, n);
-			if (n == NUDGED && others)
-				watch_nudge(w->ep, -1);
+			if (n == NUDGED)
+				pass_on(w, host_waiters, w->ep, -1);
 		}
 		if (n != NUDGED)
 			return (int)n;
@@ -441,12 +472,17 @@ HOOK int epoll_wait(int ep, struct epoll_event *ev, int max, int timeout)
 
 HOOK int epoll_pwait(int ep, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
 {
-	return wait_epoll(&(struct wait){ .ep = ep, .ev = ev, .max = max, .ms = timeout, .mask = mask });
+	return wait_epoll(
+		&(struct wait){ .ep = ep, .ev = ev, .max = max, .ms = timeout, .mask = mask });
 }
 
 HOOK int epoll_pwait2(int ep, struct epoll_event *ev, int max, const struct timespec *timeout,
 		      const sigset_t *mask)
 {
-	return wait_epoll(&(struct wait){ .ep = ep, .ev = ev, .max = max, .precise = true,
-				    .timeout = timeout, .mask = mask });
+	return wait_epoll(&(struct wait){ .ep = ep,
+					  .ev = ev,
+					  .max = max,
+					  .precise = true,
+					  .timeout = timeout,
+					  .mask = mask });
 }

@@ -20,11 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KNOWN_FLAGS \
+#define KNOWN_FLAGS                                                                 \
 	(AI_PASSIVE | AI_CANONNAME | AI_NUMERICHOST | AI_ADDRCONFIG | AI_V4MAPPED | \
 	 AI_NUMERICSERV | AI_ALL | AI_IDN | AI_CANONIDN)
 
-#define ADDRESSES_MAX 64	/* more than DNS gives over UDP */
+#define ADDRESSES_MAX 64 /* more than DNS gives over UDP */
 
 union address {
 	struct sockaddr any;
@@ -35,7 +35,7 @@ union address {
 struct answer {
 	union address address[ADDRESSES_MAX];
 	int n, status;
-	bool map_v4;		/* IPv4 addresses become ::ffff:a.b.c.d */
+	bool map_v4; /* IPv4 addresses become ::ffff:a.b.c.d */
 	char *canonical;
 };
 
@@ -153,7 +153,8 @@ static void answered(void *data, int status, int timeouts, struct ares_addrinfo 
 		const struct sockaddr_in6 *in6 = (const void *)node->ai_addr;
 
 		if (node->ai_family == AF_INET)
-			add_v4(a, &((const struct sockaddr_in *)(const void *)node->ai_addr)->sin_addr);
+			add_v4(a, &((const struct sockaddr_in *)(const void *)node->ai_addr)
+					   ->sin_addr);
 		else if (node->ai_family == AF_INET6)
 			add_v6(a, &in6->sin6_addr, in6->sin6_scope_id);
 	}
@@ -223,8 +224,8 @@ static int configured_family(int family)
 static struct addrinfo *make_node(const union address *address, const struct service *service,
 				  int flags)
 {
-	socklen_t len = address->any.sa_family == AF_INET ? sizeof(address->in) :
-							    sizeof(address->in6);
+	socklen_t len = address->any.sa_family == AF_INET ? sizeof(address->in)
+							  : sizeof(address->in6);
 	struct addrinfo *node = calloc(1, sizeof(*node) + len);
 
 	if (!node)
@@ -272,8 +273,8 @@ static int find(const char *host, const char *service, const struct addrinfo *hi
 	} else {
 		err = add_numeric(a, host, hints);
 		if (!err)
-			err = hints->ai_flags & AI_NUMERICHOST ? EAI_NONAME :
-								 add_named(a, host, hints);
+			err = hints->ai_flags & AI_NUMERICHOST ? EAI_NONAME
+							       : add_named(a, host, hints);
 		if (err < 0)
 			return err;
 	}

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KNOWN_FLAGS \
-	(NI_NUMERICHOST | NI_NUMERICSERV | NI_NOFQDN | NI_NAMEREQD | NI_DGRAM | NI_IDN)
+#define KNOWN_FLAGS (NI_NUMERICHOST | NI_NUMERICSERV | NI_NOFQDN | NI_NAMEREQD | NI_DGRAM | NI_IDN)
 
 static int copy(char *to, socklen_t room, const char *text)
 {
@@ -25,6 +24,21 @@ static int copy(char *to, socklen_t room, const char *text)
 		return EAI_OVERFLOW;
 	memcpy(to, text, n + 1);
 	return 0;
+}
+
+/* NI_NOFQDN: without the domain, where it is this machine's own. */
+static void cut_domain(char *name)
+{
+	char own[NI_MAXHOST] = "";
+	const char *domain;
+	size_t n = strlen(name), m;
+
+	if (gethostname(own, sizeof(own) - 1))
+		return;
+	domain = strchr(own, '.');
+	m = domain ? strlen(domain) : 0;
+	if (m && n > m && !strcasecmp(name + n - m, domain))
+		name[n - m] = 0;
 }
 
 struct name {
@@ -64,7 +78,7 @@ static int look_up(const struct sockaddr *addr, char *to, socklen_t room, int fl
 	if (name.status)
 		return resolver_eai(name.status);
 	if (flags & NI_NOFQDN)
-		name.text[strcspn(name.text, ".")] = 0;
+		cut_domain(name.text);
 	return copy(to, room, name.text);
 }
 
@@ -112,7 +126,8 @@ static int service_name(in_port_t port, char *service, socklen_t room, int flags
 
 	if (!(flags & NI_NUMERICSERV) &&
 	    !getservbyport_r(port, flags & NI_DGRAM ? "udp" : "tcp", &entry, buf, sizeof(buf),
-			     &found) && found)
+			     &found) &&
+	    found)
 		return copy(service, room, found->s_name);
 	snprintf(text, sizeof(text), "%u", ntohs(port));
 	return copy(service, room, text);

@@ -43,39 +43,59 @@ static size_t length(char *const *list)
 	return n;
 }
 
-/* A list of n pointers and its end; to strings, or to addresses of that size. */
-static char **take_list(struct place *p, char *const *from, size_t size)
+static char **take_list(struct place *p, char *const *from)
 {
-	size_t n = length(from);
-	char **list = take(p, (n + 1) * sizeof(*list), _Alignof(char *));
+	return take(p, (length(from) + 1) * sizeof(char *), _Alignof(char *));
+}
 
-	for (size_t i = 0; list && i < n; i++) {
-		size_t bytes = size ? size : strlen(from[i]) + 1;
+static char *take_copy(struct place *p, const char *from, size_t bytes, size_t align)
+{
+	char *to = take(p, bytes, align);
 
-		list[i] = take(p, bytes, size ? _Alignof(struct in6_addr) : 1);
-		if (!list[i])
-			return NULL;
-		memcpy(list[i], from[i], bytes);
+	return to ? memcpy(to, from, bytes) : NULL;
+}
+
+static bool copy_addresses(struct place *p, struct hostent *to, const struct hostent *from)
+{
+	char **list = to->h_addr_list = take_list(p, from->h_addr_list);
+
+	if (!list)
+		return false;
+	for (char **a = from->h_addr_list; *a; a++) {
+		*list = take_copy(p, *a, (size_t)from->h_length, _Alignof(struct in6_addr));
+		if (!*list++)
+			return false;
 	}
-	if (list)
-		list[n] = NULL;
-	return list;
+	*list = NULL;
+	return true;
+}
+
+/* c-ares gives the name of an address among its aliases, too. */
+static bool copy_names(struct place *p, struct hostent *to, const struct hostent *from)
+{
+	char **list = to->h_aliases = take_list(p, from->h_aliases);
+
+	to->h_name = list ? take_copy(p, from->h_name, strlen(from->h_name) + 1, 1) : NULL;
+	if (!to->h_name)
+		return false;
+	for (char **a = from->h_aliases; *a; a++) {
+		if (!strcasecmp(*a, from->h_name))
+			continue;
+		*list = take_copy(p, *a, strlen(*a) + 1, 1);
+		if (!*list++)
+			return false;
+	}
+	*list = NULL;
+	return true;
 }
 
 static bool copy(struct place *p, const struct hostent *from)
 {
 	struct hostent *to = p->host;
-	size_t bytes = strlen(from->h_name) + 1;
 
 	to->h_addrtype = from->h_addrtype;
 	to->h_length = from->h_length;
-	to->h_addr_list = take_list(p, from->h_addr_list, (size_t)from->h_length);
-	to->h_aliases = take_list(p, from->h_aliases, 0);
-	to->h_name = take(p, bytes, 1);
-	if (!to->h_addr_list || !to->h_aliases || !to->h_name)
-		return false;
-	memcpy(to->h_name, from->h_name, bytes);
-	return true;
+	return copy_addresses(p, to, from) && copy_names(p, to, from);
 }
 
 static void answered(void *data, int status, int timeouts, struct hostent *host)
@@ -112,8 +132,8 @@ static int reply(const struct question *q, struct hostent **result, int *error)
 	}
 }
 
-HOOK int gethostbyname2_r(const char *name, int family, struct hostent *host, char *buf,
-			  size_t n, struct hostent **result, int *error)
+HOOK int gethostbyname2_r(const char *name, int family, struct hostent *host, char *buf, size_t n,
+			  struct hostent **result, int *error)
 {
 	struct question q = { .place = { host, buf, buf + n }, .status = ARES_ENOTFOUND };
 	struct resolver r;

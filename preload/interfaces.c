@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLY	32768	/* the kernel never puts more into one message of a dump */
-#define LONG_LL	24	/* bytes of the longest link address (InfiniBand), rounded up */
+#define REPLY   32768 /* the kernel never puts more into one message of a dump */
+#define LONG_LL 24    /* bytes of the longest link address (InfiniBand), rounded up */
 
 union address {
 	struct sockaddr any;
@@ -35,13 +35,13 @@ struct entry {
 	struct ifaddrs ifa;
 	unsigned int index;
 	char name[IF_NAMESIZE];
-	union address addr, mask, other;	/* other: broadcast, or the far end */
+	union address addr, mask, other; /* other: broadcast, or the far end */
 	struct rtnl_link_stats stats;
 };
 
 struct entries {
 	struct entry *at;
-	size_t n, links;	/* the first `links` are interfaces, the rest addresses */
+	size_t n, links; /* the first `links` are interfaces, the rest addresses */
 	bool no_memory;
 };
 
@@ -54,7 +54,9 @@ static long dump(struct guise_stack *s, uint16_t type, taker take, struct entrie
 		struct nlmsghdr h;
 		struct rtgenmsg g;
 	} ask = {
-		.h = { .nlmsg_len = sizeof(ask), .nlmsg_type = type, .nlmsg_seq = 1,
+		.h = { .nlmsg_len = sizeof(ask),
+		       .nlmsg_type = type,
+		       .nlmsg_seq = 1,
 		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
 		.g = { .rtgen_family = AF_UNSPEC },
 	};
@@ -109,8 +111,7 @@ static void take_name(struct entry *e, const struct rtattr *a)
 	memcpy(e->name, RTA_DATA(a), n < IF_NAMESIZE ? n : IF_NAMESIZE - 1);
 }
 
-static void take_link_address(union address *to, const struct ifinfomsg *i,
-			      const struct rtattr *a)
+static void take_link_address(union address *to, const struct ifinfomsg *i, const struct rtattr *a)
 {
 	size_t n = RTA_PAYLOAD(a);
 
@@ -134,7 +135,8 @@ static void take_link(struct entries *to, struct nlmsghdr *h)
 		return;
 	e->index = (unsigned int)i->ifi_index;
 	e->ifa.ifa_flags = i->ifi_flags;
-	e->addr.ll = (struct sockaddr_ll){ .sll_family = AF_PACKET, .sll_ifindex = i->ifi_index,
+	e->addr.ll = (struct sockaddr_ll){ .sll_family = AF_PACKET,
+					   .sll_ifindex = i->ifi_index,
 					   .sll_hatype = i->ifi_type };
 	for (struct rtattr *a = IFLA_RTA(i); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
 		switch (a->rta_type) {
@@ -172,8 +174,8 @@ static void take_inet(union address *to, const struct ifaddrmsg *i, const struct
 
 static void make_mask(union address *to, const struct ifaddrmsg *i)
 {
-	unsigned char *bytes = i->ifa_family == AF_INET ? (void *)&to->in.sin_addr :
-							  (void *)&to->in6.sin6_addr;
+	unsigned char *bytes = i->ifa_family == AF_INET ? (void *)&to->in.sin_addr
+							: (void *)&to->in6.sin6_addr;
 	unsigned int bits = i->ifa_prefixlen, most = i->ifa_family == AF_INET ? 32 : 128;
 
 	to->any.sa_family = i->ifa_family;
@@ -189,8 +191,7 @@ static void take_address(struct entries *to, struct nlmsghdr *h)
 	long left = IFA_PAYLOAD(h);
 	struct entry *e;
 
-	if (h->nlmsg_type != RTM_NEWADDR ||
-	    (i->ifa_family != AF_INET && i->ifa_family != AF_INET6))
+	if (h->nlmsg_type != RTM_NEWADDR || (i->ifa_family != AF_INET && i->ifa_family != AF_INET6))
 		return;
 	e = add(to);
 	if (!e)
@@ -210,7 +211,7 @@ static void take_address(struct entries *to, struct nlmsghdr *h)
 		case IFA_BROADCAST:
 			take_inet(&e->other, i, a);
 			break;
-		case IFA_LOCAL:	/* then IFA_ADDRESS, which came before, is the far end */
+		case IFA_LOCAL: /* then IFA_ADDRESS, which came before, is the far end */
 			if (e->ifa.ifa_flags & IFF_POINTOPOINT)
 				e->other = e->addr;
 			take_inet(&e->addr, i, a);

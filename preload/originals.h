@@ -11,6 +11,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <resolv.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -27,11 +28,11 @@ ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);
 ssize_t __pread_chk(int fd, void *buf, size_t n, off_t offset, size_t room);
 ssize_t __pread64_chk(int fd, void *buf, size_t n, off64_t offset, size_t room);
 ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags);
-ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t room, int flags,
-		       struct sockaddr *addr, socklen_t *len);
+ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t room, int flags, struct sockaddr *addr,
+		       socklen_t *len);
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
-int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
-		const sigset_t *mask, size_t room);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+		size_t room);
 
 enum preload_original {
 #define CALL(name, class, test, note) ORIGINAL_##name,

@@ -12,24 +12,24 @@
  *
  * Time is the stack's: in simulated time a timeout is simulated, too.
  */
-#include "preload.h"
+#include "cancel.h"
 #include "host/sys.h"
 #include "waiting.h"
 
 #include <stdlib.h>
 
-#define FEW 48	/* descriptors that need no malloc: 1.2 kB of stack */
+#define FEW 48 /* descriptors that need no malloc: 1.2 kB of stack */
 
 /* One side's share of the program's array. */
 struct part {
 	struct pollfd *fds;
-	unsigned int *index;	/* the place of each in the program's array */
+	unsigned int *index; /* the place of each in the program's array */
 	unsigned int n;
 };
 
 struct split {
 	struct part host, stack;
-	bool stale;		/* one at least is neither's: POLLNVAL */
+	bool stale; /* one at least is neither's: POLLNVAL */
 };
 
 static void add(struct part *part, const struct pollfd *of, int fd, unsigned int index)
@@ -87,7 +87,7 @@ static long ask_stack(const struct part *part, const struct timespec *timeout)
 	if (!part->n)
 		return 0;
 	if (timeout)
-		copy = *timeout;	/* the kernel writes into it what time is left */
+		copy = *timeout; /* the kernel writes into it what time is left */
 	return guise_call(preload.stack, GUISE_NR_ppoll, (long)part->fds, part->n,
 			  timeout ? (long)&copy : 0, 0, 0, 0);
 }
@@ -138,18 +138,33 @@ static long wait_split(struct split *split, struct pollfd *fds, const struct tim
 	return ret;
 }
 
+/* Frees memory also when the thread is cancelled. */
+static long wait_and_free(struct split *split, struct pollfd *fds, const struct timespec *timeout,
+			  const sigset_t *mask, void *memory)
+{
+	struct preload_mask saved;
+	long ret;
+
+	pthread_cleanup_push(free, memory);
+	cancel_begin();
+	preload_mask_on(&saved, mask);
+	ret = wait_split(split, fds, timeout);
+	preload_mask_off(&saved);
+	cancel_end();
+	pthread_cleanup_pop(1);
+	return ret;
+}
+
 /* Some descriptor of fds is not the host's alone. */
 static int poll_private(struct pollfd *fds, unsigned int n, const struct timespec *timeout,
 			const sigset_t *mask)
 {
 	struct pollfd few[2 * FEW], *copies = few;
 	unsigned int few_index[2 * FEW], *index = few_index;
-	struct preload_mask saved;
 	struct split split = { 0 };
 	void *memory = NULL;
 	long ret;
 
-	pthread_testcancel();
 	if (n > FEW) {
 		memory = malloc(n * 2 * (sizeof(*copies) + sizeof(*index)));
 		if (!memory)
@@ -160,13 +175,7 @@ static int poll_private(struct pollfd *fds, unsigned int n, const struct timespe
 	split.host = (struct part){ .fds = copies, .index = index };
 	split.stack = (struct part){ .fds = copies + n, .index = index + n };
 	split_up(&split, fds, n);
-
-	preload_mask_on(&saved, mask);
-	ret = wait_split(&split, fds, timeout);
-	preload_mask_off(&saved);
-	free(memory);
-	if (ret == -EINTR)
-		pthread_testcancel();
+	ret = wait_and_free(&split, fds, timeout, mask, memory);
 	return ret > 0 ? count(fds, n) : (int)libc_result(ret);
 }
 
@@ -201,13 +210,13 @@ HOOK int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, con
 
 HOOK int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
 {
-	return room / sizeof(*fds) < n ? HOST(__poll_chk)(fds, n, timeout, room) :
-					 poll(fds, n, timeout);
+	return room / sizeof(*fds) < n ? HOST(__poll_chk)(fds, n, timeout, room)
+				       : poll(fds, n, timeout);
 }
 
 HOOK int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		     const sigset_t *mask, size_t room)
 {
-	return room / sizeof(*fds) < n ? HOST(__ppoll_chk)(fds, n, timeout, mask, room) :
-					 ppoll(fds, n, timeout, mask);
+	return room / sizeof(*fds) < n ? HOST(__ppoll_chk)(fds, n, timeout, mask, room)
+				       : ppoll(fds, n, timeout, mask);
 }

@@ -22,20 +22,20 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define HOOK		__attribute__((visibility("default")))
+#define HOOK __attribute__((visibility("default")))
 /* Another name that libc has for the same call. */
-#define SAME_AS(call)	__attribute__((alias(#call), copy(call)))
-#define likely(x)	__builtin_expect(!!(x), 1)
-#define unlikely(x)	__builtin_expect(!!(x), 0)
+#define SAME_AS(call) __attribute__((alias(#call), copy(call)))
+#define likely(x)     __builtin_expect(!!(x), 1)
+#define unlikely(x)   __builtin_expect(!!(x), 0)
 
 struct preload {
-	struct guise_fdmap *map;	/* never NULL: an empty one before joining */
-	struct guise_stack *stack;	/* NULL: not on a stack, or not since fork */
-	pid_t pid;			/* of the process that joined */
-	int placeholder;		/* what private sockets are duplicates of */
-	int ticket;			/* the right to join; -1: none, do nothing */
-	int nudge, stack_nudge;		/* always readable, see epoll.c */
-	int own_low;			/* guise's own descriptors: none is lower */
+	struct guise_fdmap *map;   /* never NULL: an empty one before joining */
+	struct guise_stack *stack; /* NULL: not on a stack, or not since fork */
+	pid_t pid;                 /* of the process that joined */
+	int placeholder;           /* what private sockets are duplicates of */
+	int ticket;                /* the right to join; -1: none, do nothing */
+	int nudge, stack_nudge;    /* always readable, see epoll.c */
+	int own_low;               /* guise's own descriptors: none is lower */
 };
 
 extern struct preload preload __attribute__((visibility("hidden")));
@@ -75,8 +75,8 @@ int preload_stale(int fd);
  * another number; an epoll's with a private half, made if need be. */
 uint32_t preload_epoll_whole(int fd);
 
-#define ON_HOST		-1	/* the host's alone */
-#define IS_STALE	-2	/* the parent's, before fork */
+#define ON_HOST  -1 /* the host's alone */
+#define IS_STALE -2 /* the parent's, before fork */
 
 /* The stack's descriptor behind fd, or ON_HOST or IS_STALE. */
 static inline int stack_fd(int fd)
@@ -93,11 +93,11 @@ static inline int stack_fd(int fd)
  * the same name with the same arguments, the parent's from before fork fails
  * with EBADF, the stack's goes on below.
  */
-#define HOST_UNLESS_PRIVATE(sfd, fd, name, ...)						\
-	do {										\
-		if ((sfd) < 0)								\
-			return (sfd) == ON_HOST ? HOST(name)(fd, ##__VA_ARGS__) :	\
-						  preload_stale(fd);			\
+#define HOST_UNLESS_PRIVATE(sfd, fd, name, ...)                                 \
+	do {                                                                    \
+		if ((sfd) < 0)                                                  \
+			return (sfd) == ON_HOST ? HOST(name)(fd, ##__VA_ARGS__) \
+						: preload_stale(fd);            \
 	} while (0)
 
 /* As libc returns it: -1 and errno. */
@@ -114,18 +114,6 @@ static inline long libc_result(long ret)
 static inline long inside(long nr, int sfd, long b, long c, long d, long e, long f)
 {
 	return libc_result(guise_call(preload.stack, nr, sfd, b, c, d, e, f));
-}
-
-/* One that may: a cancellation point. */
-static inline long inside_waiting(long nr, int sfd, long b, long c, long d, long e, long f)
-{
-	long ret;
-
-	pthread_testcancel();
-	ret = guise_call(preload.stack, nr, sfd, b, c, d, e, f);
-	if (unlikely(ret == -EINTR))
-		pthread_testcancel();
-	return libc_result(ret);
 }
 
 #endif

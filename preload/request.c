@@ -56,7 +56,7 @@ HOOK int ioctl(int fd, unsigned long request, ...)
 	arg = va_arg(ap, void *);
 	va_end(ap);
 
-	request = (unsigned int)request;	/* as the kernel sees it */
+	request = (unsigned int)request; /* as the kernel sees it */
 	if (sfd < 0) {
 		if (unlikely(about_interfaces(request)) && means_stack(fd))
 			return ask_stack(request, arg);
@@ -70,7 +70,7 @@ HOOK int ioctl(int fd, unsigned long request, ...)
 	case SIOCSPGRP:
 	case SIOCGPGRP:
 		return HOST(ioctl)(fd, request, arg);
-	case FIOASYNC:	/* see O_ASYNC in descriptor.c */
+	case FIOASYNC: /* see O_ASYNC in descriptor.c */
 		errno = EINVAL;
 		return -1;
 	default:

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* libc's limits */
-#define MOST_SECONDS	30
-#define MOST_ATTEMPTS	5
+#define MOST_SECONDS  30
+#define MOST_ATTEMPTS 5
 
 static bool number(const char *word, size_t length, const char *name, int least, int most,
 		   int *value)

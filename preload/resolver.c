@@ -93,8 +93,8 @@ static int connect_socket(ares_socket_t fd, const struct sockaddr *addr, ares_so
 	return connect(fd, addr, len);
 }
 
-static ares_ssize_t receive(ares_socket_t fd, void *buf, size_t n, int flags,
-			    struct sockaddr *addr, ares_socklen_t *len, void *unused)
+static ares_ssize_t receive(ares_socket_t fd, void *buf, size_t n, int flags, struct sockaddr *addr,
+			    ares_socklen_t *len, void *unused)
 {
 	(void)unused;
 	return recvfrom(fd, buf, n, flags, addr, len);
@@ -177,7 +177,7 @@ void resolver_run(struct resolver *r)
 		if (!n && !left)
 			return;
 		ready = poll(p, n, left ? (int)(t.tv_sec * 1000 + (t.tv_usec + 999) / 1000) : -1);
-		if (ready <= 0)	/* the time is up, or a signal */
+		if (ready <= 0) /* the time is up, or a signal */
 			ares_process_fd(r->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
 		for (nfds_t i = 0; ready > 0 && i < n; i++)
 			if (p[i].revents)
@@ -209,7 +209,7 @@ int resolver_eai(int status)
 	case ARES_ENOTIMP:
 	case ARES_EBADRESP:
 		return EAI_FAIL;
-	default:	/* no answer, SERVFAIL, REFUSED */
+	default: /* no answer, SERVFAIL, REFUSED */
 		return EAI_AGAIN;
 	}
 }

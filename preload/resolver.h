@@ -3,18 +3,18 @@
 #ifndef GUISE_PRELOAD_RESOLVER_H
 #define GUISE_PRELOAD_RESOLVER_H
 
-#define CARES_NO_DEPRECATED	/* Debian 12's c-ares has no newer calls */
+#define CARES_NO_DEPRECATED /* Debian 12's c-ares has no newer calls */
 #include <ares.h>
 #include <stdbool.h>
 
 /* What /etc/resolv.conf and $RES_OPTIONS say that c-ares does not read. */
 struct resolver_options {
-	int timeout_ms;		/* "timeout:N" seconds */
-	int attempts;		/* "attempts:N" */
-	bool use_vc;		/* "use-vc": TCP only */
+	int timeout_ms; /* "timeout:N" seconds */
+	int attempts;   /* "attempts:N" */
+	bool use_vc;    /* "use-vc": TCP only */
 };
 
-#define RESOLVER_DEFAULTS { .timeout_ms = 5000, .attempts = 2 }	/* as libc's */
+#define RESOLVER_DEFAULTS { .timeout_ms = 5000, .attempts = 2 } /* as libc's */
 
 /* Takes over the options in text: words after "options", or $RES_OPTIONS. */
 void resolver_options_read(struct resolver_options *o, const char *words);
@@ -29,7 +29,7 @@ void resolver_options_line(struct resolver_options *o, const char *line);
 struct resolver {
 	ares_channel channel;
 	int cancel_state;
-	bool named_servers;	/* $GUISE_DNS: all of them are reached over the stack */
+	bool named_servers; /* $GUISE_DNS: all of them are reached over the stack */
 };
 
 int resolver_open(struct resolver *r, int flags);

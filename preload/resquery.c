@@ -40,8 +40,7 @@ static int result(const struct message *m)
 
 typedef void (*question)(ares_channel, const char *, int, int, ares_callback, void *);
 
-static int ask(question put, const char *name, int class, int type, unsigned char *answer,
-	       int room)
+static int ask(question put, const char *name, int class, int type, unsigned char *answer, int room)
 {
 	struct message m = { .answer = answer, .room = room };
 	struct resolver r;
@@ -55,16 +54,16 @@ static int ask(question put, const char *name, int class, int type, unsigned cha
 	return result(&m);
 }
 
-HOOK int res_nquery(res_state state, const char *name, int class, int type,
-		    unsigned char *answer, int room)
+HOOK int res_nquery(res_state state, const char *name, int class, int type, unsigned char *answer,
+		    int room)
 {
 	if (!preload_stack())
 		return HOST(res_nquery)(state, name, class, type, answer, room);
 	return ask(ares_query, name, class, type, answer, room);
 }
 
-HOOK int res_nsearch(res_state state, const char *name, int class, int type,
-		     unsigned char *answer, int room)
+HOOK int res_nsearch(res_state state, const char *name, int class, int type, unsigned char *answer,
+		     int room)
 {
 	if (!preload_stack())
 		return HOST(res_nsearch)(state, name, class, type, answer, room);
@@ -134,8 +133,8 @@ HOOK int res_send(const unsigned char *query, int n, unsigned char *answer, int 
 }
 
 /* Programs linked before glibc 2.34 know them by these names. */
-HOOK int __res_nquery(res_state state, const char *name, int class, int type,
-		      unsigned char *answer, int room) SAME_AS(res_nquery);
+HOOK int __res_nquery(res_state state, const char *name, int class, int type, unsigned char *answer,
+		      int room) SAME_AS(res_nquery);
 HOOK int __res_nsearch(res_state state, const char *name, int class, int type,
 		       unsigned char *answer, int room) SAME_AS(res_nsearch);
 HOOK int __res_nquerydomain(res_state state, const char *name, const char *domain, int class,

@@ -14,7 +14,7 @@
  * A program that passes numbers beyond FD_SETSIZE has larger sets; they are
  * taken as long as it says.
  */
-#include "preload.h"
+#include "cancel.h"
 #include "host/sys.h"
 #include "waiting.h"
 
@@ -22,13 +22,15 @@
 #include <string.h>
 #include <sys/select.h>
 
-#define BITS	(8 * (int)sizeof(long))
+#define BITS     (8 * (int)sizeof(long))
 #define WORDS(n) (((n) + BITS - 1) / BITS)
-#define KINDS	3	/* read, write, except */
-#define FEW	FD_SETSIZE
+#define KINDS    3 /* read, write, except */
+#define FEW      FD_SETSIZE
 
 static const short kind_events[KINDS] = {
-	POLLIN | POLLRDNORM | POLLRDBAND, POLLOUT | POLLWRNORM | POLLWRBAND, POLLPRI,
+	POLLIN | POLLRDNORM | POLLRDBAND,
+	POLLOUT | POLLWRNORM | POLLWRBAND,
+	POLLPRI,
 };
 /* What poll may report that makes select report that kind. */
 static const short kind_reports[KINDS] = {
@@ -39,15 +41,15 @@ static const short kind_reports[KINDS] = {
 
 /* Three sets for one side: what was asked for, and what is ready of it. */
 struct side {
-	int n;			/* numbers are below this */
+	int n; /* numbers are below this */
 	unsigned long *asked[KINDS], *ready[KINDS];
 };
 
 struct sets {
 	int n;
-	unsigned long *set[KINDS];	/* the program's; NULL if not given */
+	unsigned long *set[KINDS]; /* the program's; NULL if not given */
 	struct side host, stack;
-	struct pollfd *watched;		/* the host's, for the sleep */
+	struct pollfd *watched; /* the host's, for the sleep */
 	unsigned int n_watched;
 	bool stale;
 };
@@ -156,8 +158,8 @@ static long look_at_host(struct side *side)
 	if (!side->n)
 		return 0;
 	ask_again(side);
-	return host_sys(SYS_pselect6, side->n, side->ready[0], side->ready[1], side->ready[2],
-			&now, 0);
+	return host_sys(SYS_pselect6, side->n, side->ready[0], side->ready[1], side->ready[2], &now,
+			0);
 }
 
 static void nothing_ready(struct side *side)
@@ -259,7 +261,6 @@ static int select_private(struct sets *s, const struct timespec *timeout, const 
 	uint64_t deadline;
 	long ret;
 
-	pthread_testcancel();
 	if (s->stale)
 		return (int)libc_result(-EBADF);
 	s->watched = few_watched;
@@ -275,22 +276,22 @@ static int select_private(struct sets *s, const struct timespec *timeout, const 
 	split_up(s);
 
 	deadline = preload_deadline(timeout);
+	if (timeout)
+		copy = *timeout;
+	pthread_cleanup_push(free, big);
+	cancel_begin();
 	preload_mask_on(&saved, mask);
-	if (s->n_watched) {
+	if (s->n_watched)
 		ret = wait_for_both(s, deadline);
-	} else {
-		if (timeout)
-			copy = *timeout;
+	else
 		ret = ask_stack(&s->stack, timeout ? &copy : NULL);
-	}
 	preload_mask_off(&saved);
+	cancel_end();
 	if (ret >= 0)
 		ret = report(s);
-	free(big);
+	pthread_cleanup_pop(1);
 	if (left && timeout)
 		*left = preload_time_left(deadline);
-	if (ret == -EINTR)
-		pthread_testcancel();
 	return (int)libc_result(ret);
 }
 
@@ -314,7 +315,8 @@ HOOK int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *
 	}
 	ret = select_private(&s, timeout ? &t : NULL, NULL, &left);
 	if (timeout)
-		*timeout = (struct timeval){ .tv_sec = left.tv_sec, .tv_usec = left.tv_nsec / 1000 };
+		*timeout =
+			(struct timeval){ .tv_sec = left.tv_sec, .tv_usec = left.tv_nsec / 1000 };
 	return ret;
 }
 

@@ -9,23 +9,21 @@
  * sockets) are refused with EINVAL, as the kernel refuses most of them, and so
  * is splice(); programs then read and write themselves.
  */
+#include "cancel.h"
 #include "host/sys.h"
-#include "preload.h"
 
 #include <stdlib.h>
 #include <sys/sendfile.h>
 
-#define PIECE	65536
-#define MOST	0x7ffff000	/* the kernel's own limit of one call */
+#define PIECE 65536
+#define MOST  0x7ffff000 /* the kernel's own limit of one call */
 
-static ssize_t send_pieces(int sfd, int in, off64_t from, size_t n)
+/* n bytes of the file, through the piece: how many were sent, or -errno. */
+static ssize_t send_pieces(int sfd, int in, off64_t from, size_t n, char *piece)
 {
-	char *piece = malloc(n < PIECE ? n : PIECE);
 	size_t sent = 0;
 	long ret = 0;
 
-	if (!piece)
-		return -ENOMEM;
 	while (sent < n) {
 		size_t want = n - sent < PIECE ? n - sent : PIECE;
 		long got = host_sys(SYS_pread64, in, piece, want, from + (off64_t)sent);
@@ -41,8 +39,22 @@ static ssize_t send_pieces(int sfd, int in, off64_t from, size_t n)
 		if (ret < got)
 			break;
 	}
-	free(piece);
 	return sent ? (ssize_t)sent : ret;
+}
+
+static ssize_t send_from(int sfd, int in, off64_t from, size_t n)
+{
+	char *piece = malloc(n < PIECE ? n : PIECE);
+	ssize_t ret;
+
+	if (!piece)
+		return -ENOMEM;
+	pthread_cleanup_push(free, piece);
+	cancel_begin();
+	ret = send_pieces(sfd, in, from, n, piece);
+	cancel_end();
+	pthread_cleanup_pop(1);
+	return ret;
 }
 
 HOOK ssize_t sendfile64(int out, int in, off64_t *offset, size_t n)
@@ -59,7 +71,6 @@ HOOK ssize_t sendfile64(int out, int in, off64_t *offset, size_t n)
 	}
 	HOST_UNLESS_PRIVATE(sfd, out, sendfile64, in, offset, n);
 
-	pthread_testcancel();
 	position = lseek64(in, 0, SEEK_CUR);
 	if (position < 0)
 		return (int)libc_result(errno == ESPIPE ? -EINVAL : -errno);
@@ -68,13 +79,11 @@ HOOK ssize_t sendfile64(int out, int in, off64_t *offset, size_t n)
 		return (int)libc_result(-EINVAL);
 	if (!n)
 		return 0;
-	sent = send_pieces(sfd, in, at, n < MOST ? n : MOST);
+	sent = send_from(sfd, in, at, n < MOST ? n : MOST);
 	if (sent > 0 && offset)
 		*offset = at + sent;
 	else if (sent > 0)
 		lseek64(in, at + sent, SEEK_SET);
-	if (sent == -EINTR)
-		pthread_testcancel();
 	return libc_result(sent);
 }
 

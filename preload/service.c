@@ -9,9 +9,9 @@
 
 static const struct kind {
 	int socktype, protocol;
-	bool usual;		/* among the answers when nothing was asked for */
+	bool usual; /* among the answers when nothing was asked for */
 	bool any_protocol;
-	bool no_services;	/* no names, no ports by name */
+	bool no_services; /* no names, no ports by name */
 	const char *name;
 } kinds[] = {
 	{ .socktype = SOCK_STREAM, .protocol = IPPROTO_TCP, .usual = true, .name = "tcp" },
@@ -20,7 +20,10 @@ static const struct kind {
 	{ .socktype = SOCK_DGRAM, .protocol = IPPROTO_UDPLITE, .name = "udplite" },
 	{ .socktype = SOCK_STREAM, .protocol = IPPROTO_SCTP, .name = "sctp" },
 	{ .socktype = SOCK_SEQPACKET, .protocol = IPPROTO_SCTP, .name = "sctp" },
-	{ .socktype = SOCK_RAW, .usual = true, .any_protocol = true, .no_services = true,
+	{ .socktype = SOCK_RAW,
+	  .usual = true,
+	  .any_protocol = true,
+	  .no_services = true,
 	  .name = "raw" },
 };
 
@@ -86,8 +89,7 @@ static int by_name(const char *name, const struct addrinfo *hints, struct servic
 	return n ? n : EAI_SERVICE;
 }
 
-int service_find(const char *name, const struct addrinfo *hints,
-		 struct service list[SERVICES_MAX])
+int service_find(const char *name, const struct addrinfo *hints, struct service list[SERVICES_MAX])
 {
 	bool asked = hints->ai_socktype || hints->ai_protocol;
 	const struct kind *first = kinds;
@@ -104,8 +106,8 @@ int service_find(const char *name, const struct addrinfo *hints,
 			return EAI_SERVICE;
 		port = strtoul(name, &end, 10);
 		if (*end)
-			return hints->ai_flags & AI_NUMERICSERV ? EAI_NONAME :
-								  by_name(name, hints, list);
+			return hints->ai_flags & AI_NUMERICSERV ? EAI_NONAME
+								: by_name(name, hints, list);
 	}
 	if (asked) {
 		add(&list[0], first, hints, htons((in_port_t)port));

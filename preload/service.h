@@ -10,11 +10,10 @@
 
 struct service {
 	int socktype, protocol;
-	in_port_t port;		/* network order */
+	in_port_t port; /* network order */
 };
 
 /* Fills list for a service name (NULL: any) and hints: how many, or EAI_* (negative). */
-int service_find(const char *name, const struct addrinfo *hints,
-		 struct service list[SERVICES_MAX]);
+int service_find(const char *name, const struct addrinfo *hints, struct service list[SERVICES_MAX]);
 
 #endif

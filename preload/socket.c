@@ -8,7 +8,7 @@
  * built with then fail with EAFNOSUPPORT, as on a host without them; had they
  * stayed on the host, they would have left through its stack.
  */
-#include "preload.h"
+#include "cancel.h"
 #include "region/stack.h"
 
 #include <linux/netlink.h>
@@ -19,7 +19,7 @@
 #define IPPROTO_MPTCP 262
 #endif
 
-#define TYPE_MASK 0xf	/* the rest of type are flags */
+#define TYPE_MASK 0xf /* the rest of type are flags */
 
 static bool netlink_is_the_stacks(int protocol)
 {
@@ -32,7 +32,7 @@ static bool netlink_is_the_stacks(int protocol)
 	case NETLINK_NETFILTER:
 	case NETLINK_GENERIC:
 		return true;
-	default:	/* uevent, audit, selinux, connector, crypto, rdma, ... */
+	default: /* uevent, audit, selinux, connector, crypto, rdma, ... */
 		return false;
 	}
 }
@@ -124,24 +124,27 @@ HOOK int socketpair(int family, int type, int protocol, int pair[2])
 	return -1;
 }
 
+static void give_back(void *fd)
+{
+	preload_unreserve(*(int *)fd);
+}
+
 static int accept_inside(int sfd, struct sockaddr *addr, socklen_t *len, int flags)
 {
+	int fd = preload_reserve(0, flags & SOCK_CLOEXEC);
 	long new;
-	int fd;
 
-	pthread_testcancel();
-	fd = preload_reserve(0, flags & SOCK_CLOEXEC);
 	if (fd < 0)
 		return (int)libc_result(fd);
+	pthread_cleanup_push(give_back, &fd);
+	cancel_begin();
 	new = guise_call(preload.stack, GUISE_NR_accept4, sfd, (long)addr, (long)len,
 			 flags & ~SOCK_CLOEXEC, 0, 0);
-	if (new < 0) {
-		preload_unreserve(fd);
-		if (new == -EINTR)
-			pthread_testcancel();
-		return (int)libc_result(new);
-	}
-	return (int)libc_result(preload_install(fd, (int)new, GUISE_FD_PRIVATE));
+	cancel_end();
+	pthread_cleanup_pop(new < 0);
+	if (new >= 0)
+		new = preload_install(fd, (int)new, GUISE_FD_PRIVATE);
+	return (int)libc_result(new);
 }
 
 HOOK int accept(int fd, struct sockaddr *addr, socklen_t *len)
@@ -168,8 +171,7 @@ HOOK int connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return (int)inside_waiting(GUISE_NR_connect, sfd, (long)addr, len, 0, 0, 0);
 }
 
-HOOK int __connect(int fd, const struct sockaddr *addr, socklen_t len)
-	SAME_AS(connect);
+HOOK int __connect(int fd, const struct sockaddr *addr, socklen_t len) SAME_AS(connect);
 
 HOOK int bind(int fd, const struct sockaddr *addr, socklen_t len)
 {

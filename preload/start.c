@@ -29,8 +29,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#define FAILED_TO_JOIN	125	/* as env(1) and timeout(1): the tool failed, not the program */
-#define LOW_TICKET	64	/* a ticket below this stands where programs dup2() to */
+#define FAILED_TO_JOIN 125 /* as env(1) and timeout(1): the tool failed, not the program */
+#define LOW_TICKET     64  /* a ticket below this stands where programs dup2() to */
 
 static struct guise_fdmap nothing_private;
 
@@ -45,7 +45,7 @@ struct preload preload = {
 
 static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t ticket_read = PTHREAD_ONCE_INIT;
-static struct guise_fdmap *before_fork;	/* what the child will know of private descriptors */
+static struct guise_fdmap *before_fork; /* what the child will know of private descriptors */
 
 void preload_say(const char *format, ...)
 {
@@ -135,8 +135,9 @@ static int own_fd(unsigned int i)
 		return s ? s->control : -1;
 	default:
 		i -= 8;
-		return s && s->port[i / GUISE_LINK_FDS].backend ?
-		       s->port[i / GUISE_LINK_FDS].fd[i % GUISE_LINK_FDS] : -1;
+		return s && s->port[i / GUISE_LINK_FDS].backend
+			       ? s->port[i / GUISE_LINK_FDS].fd[i % GUISE_LINK_FDS]
+			       : -1;
 	}
 }
 
@@ -185,12 +186,32 @@ static void make_own(void)
 {
 	if (preload.placeholder >= 0)
 		return;
-	preload.placeholder = guise_fd_high((int)host_sys(SYS_socket, AF_UNIX,
-							  SOCK_STREAM | SOCK_CLOEXEC, 0));
+	preload.placeholder =
+		guise_fd_high((int)host_sys(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	preload.nudge = guise_fd_high((int)host_sys(SYS_eventfd2, 1, EFD_CLOEXEC));
 	if (preload.placeholder < 0 || preload.nudge < 0)
 		die("cannot make the descriptors that stand for private sockets",
 		    strerror(preload.placeholder < 0 ? -preload.placeholder : -preload.nudge));
+}
+
+/* The ticket where the program does not expect to find or to put anything. */
+static void move_ticket(void)
+{
+	char number[16];
+	long fd;
+
+	if (preload.ticket >= LOW_TICKET)
+		return;
+	/* Not close-on-exec: programs that this one starts join with it. */
+	fd = guise_fd_high((int)host_sys(SYS_dup, preload.ticket));
+	if (fd < LOW_TICKET)
+		return;
+	host_sys(SYS_fcntl, fd, F_SETFD, 0);
+	snprintf(number, sizeof(number), "%ld", fd);
+	if (setenv("GUISE_STACK", number, 1))
+		die("cannot set GUISE_STACK", strerror(errno));
+	host_sys(SYS_close, preload.ticket);
+	preload.ticket = (int)fd;
 }
 
 static void join(void)
@@ -203,6 +224,7 @@ static void join(void)
 	s = guise_join(preload.ticket, &err);
 	if (!s)
 		die("cannot join its network stack", guise_error());
+	move_ticket();
 	make_own();
 	map = make_map(s);
 	if (!map)
@@ -235,7 +257,7 @@ static void fork_prepare(void)
 			before_fork = guise_fdmap_new(&local);
 		if (entry & (GUISE_FD_PRIVATE | GUISE_FD_STALE))
 			entry = GUISE_FD_STALE;
-		else	/* the host's half of an epoll is the child's, too */
+		else /* the host's half of an epoll is the child's, too */
 			entry &= GUISE_FD_EPOLL | GUISE_FD_HOSTED;
 		if (!before_fork || (entry && guise_fdmap_set(before_fork, &local, fd, entry)))
 			die("cannot fork", "no memory for the table of private sockets");
@@ -259,26 +281,6 @@ static void fork_child(void)
 	pthread_mutex_init(&joining, NULL);
 }
 
-/* The ticket where the program does not expect to find or to put anything. */
-static void move_ticket(void)
-{
-	char number[16];
-	long fd;
-
-	if (preload.ticket >= LOW_TICKET)
-		return;
-	/* Not close-on-exec: programs that this one starts join with it. */
-	fd = guise_fd_high((int)host_sys(SYS_dup, preload.ticket));
-	if (fd < LOW_TICKET)
-		return;
-	host_sys(SYS_fcntl, fd, F_SETFD, 0);
-	snprintf(number, sizeof(number), "%ld", fd);
-	if (setenv("GUISE_STACK", number, 1))
-		die("cannot set GUISE_STACK", strerror(errno));
-	host_sys(SYS_close, preload.ticket);
-	preload.ticket = (int)fd;
-}
-
 static void read_ticket(void)
 {
 	const char *text = getenv("GUISE_STACK");
@@ -292,7 +294,6 @@ static void read_ticket(void)
 		die("GUISE_STACK must be the number of an open descriptor, but is", text);
 	preload.ticket = (int)fd;
 	preload.pid = (pid_t)host_sys(SYS_getpid);
-	move_ticket();
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 

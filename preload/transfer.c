@@ -4,7 +4,7 @@
  * ones give EFAULT; so there is nothing to do here but to find the descriptor.
  * What only makes sense with a position in a file, the stack refuses (ESPIPE).
  */
-#include "preload.h"
+#include "cancel.h"
 
 HOOK ssize_t read(int fd, void *buf, size_t n)
 {
@@ -54,8 +54,7 @@ HOOK ssize_t send(int fd, const void *buf, size_t n, int flags)
 	return inside_waiting(GUISE_NR_sendto, sfd, (long)buf, (long)n, flags, 0, 0);
 }
 
-HOOK ssize_t recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *addr,
-		      socklen_t *len)
+HOOK ssize_t recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *addr, socklen_t *len)
 {
 	int sfd = stack_fd(fd);
 
@@ -95,8 +94,8 @@ HOOK int recvmmsg(int fd, struct mmsghdr *messages, unsigned int n, int flags,
 	int sfd = stack_fd(fd);
 
 	HOST_UNLESS_PRIVATE(sfd, fd, recvmmsg, messages, n, flags, timeout);
-	return (int)inside_waiting(GUISE_NR_recvmmsg, sfd, (long)messages, n, flags,
-				   (long)timeout, 0);
+	return (int)inside_waiting(GUISE_NR_recvmmsg, sfd, (long)messages, n, flags, (long)timeout,
+				   0);
 }
 
 HOOK int sendmmsg(int fd, struct mmsghdr *messages, unsigned int n, int flags)
@@ -141,13 +140,27 @@ HOOK ssize_t pwritev64(int fd, const struct iovec *iov, int n, off64_t offset)
 	return inside(GUISE_NR_pwritev, sfd, (long)iov, n, offset, 0, 0);
 }
 
-/* Offset -1 asks for readv() with flags: that may wait. */
+/*
+ * Offset -1 asks for readv() with flags. There are none yet that a socket must
+ * know, and those that may be unknown are refused so.
+ */
+static ssize_t with_flags(long plain, long positioned, int sfd, const struct iovec *iov, int n,
+			  off64_t offset, int flags)
+{
+	if (flags) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return offset == -1 ? inside_waiting(plain, sfd, (long)iov, n, 0, 0, 0)
+			    : inside(positioned, sfd, (long)iov, n, offset, 0, 0);
+}
+
 HOOK ssize_t preadv64v2(int fd, const struct iovec *iov, int n, off64_t offset, int flags)
 {
 	int sfd = stack_fd(fd);
 
 	HOST_UNLESS_PRIVATE(sfd, fd, preadv64v2, iov, n, offset, flags);
-	return inside_waiting(GUISE_NR_preadv2, sfd, (long)iov, n, offset, 0, flags);
+	return with_flags(GUISE_NR_readv, GUISE_NR_preadv, sfd, iov, n, offset, flags);
 }
 
 HOOK ssize_t pwritev64v2(int fd, const struct iovec *iov, int n, off64_t offset, int flags)
@@ -155,7 +168,7 @@ HOOK ssize_t pwritev64v2(int fd, const struct iovec *iov, int n, off64_t offset,
 	int sfd = stack_fd(fd);
 
 	HOST_UNLESS_PRIVATE(sfd, fd, pwritev64v2, iov, n, offset, flags);
-	return inside_waiting(GUISE_NR_pwritev2, sfd, (long)iov, n, offset, 0, flags);
+	return with_flags(GUISE_NR_writev, GUISE_NR_pwritev, sfd, iov, n, offset, flags);
 }
 
 /* ---- fortified: libc's own call ends a program whose buffer is too small -- */
@@ -172,8 +185,8 @@ HOOK ssize_t __pread_chk(int fd, void *buf, size_t n, off_t offset, size_t room)
 
 HOOK ssize_t __pread64_chk(int fd, void *buf, size_t n, off64_t offset, size_t room)
 {
-	return n > room ? HOST(__pread64_chk)(fd, buf, n, offset, room) :
-			  pread64(fd, buf, n, offset);
+	return n > room ? HOST(__pread64_chk)(fd, buf, n, offset, room)
+			: pread64(fd, buf, n, offset);
 }
 
 HOOK ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags)
@@ -184,8 +197,8 @@ HOOK ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags)
 HOOK ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t room, int flags,
 			    struct sockaddr *addr, socklen_t *len)
 {
-	return n > room ? HOST(__recvfrom_chk)(fd, buf, n, room, flags, addr, len) :
-			  recvfrom(fd, buf, n, flags, addr, len);
+	return n > room ? HOST(__recvfrom_chk)(fd, buf, n, room, flags, addr, len)
+			: recvfrom(fd, buf, n, flags, addr, len);
 }
 
 /* ---- libc's other names; off_t has 64 bits -------------------------------- */

@@ -52,8 +52,8 @@ int guise_fdmap_room(struct guise_fdmap *map, const struct guise_fdmap_memory *m
 	return 0;
 }
 
-int guise_fdmap_set(struct guise_fdmap *map, const struct guise_fdmap_memory *memory,
-		    int fd, uint32_t entry)
+int guise_fdmap_set(struct guise_fdmap *map, const struct guise_fdmap_memory *memory, int fd,
+		    uint32_t entry)
 {
 	int err = guise_fdmap_room(map, memory, fd);
 

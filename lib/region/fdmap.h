@@ -23,20 +23,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GUISE_FDMAP_CHUNK	1024	/* entries in a chunk, and chunks in a table */
-#define GUISE_FDMAP_MAX		(GUISE_FDMAP_CHUNK * GUISE_FDMAP_CHUNK)
+#define GUISE_FDMAP_CHUNK 1024 /* entries in a chunk, and chunks in a table */
+#define GUISE_FDMAP_MAX   (GUISE_FDMAP_CHUNK * GUISE_FDMAP_CHUNK)
 
 /*
  * An entry: 0 for a descriptor that is the host's alone, else flags and the
  * stack's descriptor. PRIVATE is the sign bit: the hot test is one compare.
  */
-#define GUISE_FD_PRIVATE	0x80000000u	/* a socket of the stack */
-#define GUISE_FD_EPOLL		0x40000000u	/* a host epoll that the stack may know */
-#define GUISE_FD_HALF		0x20000000u	/* ... it has a private half: see stack fd */
-#define GUISE_FD_HOSTED		0x10000000u	/* ... it has, or had, host members */
-#define GUISE_FD_NESTED		0x08000000u	/* ... another epoll is a member */
-#define GUISE_FD_STALE		0x04000000u	/* the parent's, before fork: not usable */
-#define GUISE_FD_STACK		0x000fffffu	/* the stack's descriptor */
+#define GUISE_FD_PRIVATE 0x80000000u /* a socket of the stack */
+#define GUISE_FD_EPOLL   0x40000000u /* a host epoll that the stack may know */
+#define GUISE_FD_HALF    0x20000000u /* ... it has a private half: see stack fd */
+#define GUISE_FD_HOSTED  0x10000000u /* ... it has, or had, host members */
+#define GUISE_FD_NESTED  0x08000000u /* ... another epoll is a member */
+#define GUISE_FD_STALE   0x04000000u /* the parent's, before fork: not usable */
+#define GUISE_FD_STACK   0x000fffffu /* the stack's descriptor */
 
 struct guise_fdmap {
 	uint32_t *chunk[GUISE_FDMAP_CHUNK];
@@ -71,8 +71,8 @@ void guise_fdmap_free(struct guise_fdmap *map, const struct guise_fdmap_memory *
 int guise_fdmap_room(struct guise_fdmap *map, const struct guise_fdmap_memory *memory, int fd);
 
 /* Writes an entry. 0, -EMFILE for a number beyond the table, or -ENOMEM. */
-int guise_fdmap_set(struct guise_fdmap *map, const struct guise_fdmap_memory *memory,
-		    int fd, uint32_t entry);
+int guise_fdmap_set(struct guise_fdmap *map, const struct guise_fdmap_memory *memory, int fd,
+		    uint32_t entry);
 
 /* Removes an entry and returns what it was: to one caller only. */
 uint32_t guise_fdmap_take(struct guise_fdmap *map, int fd);

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes docs/calls.md from the list of calls, preload/calls.h.
+
+preload/calls_doc.py          writes it
+preload/calls_doc.py --check  fails if it is not what would be written
+
+The C preprocessor reads the list; Call and Class are what it holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+DOCUMENT = HERE.parent / "docs" / "calls.md"
+
+INTRODUCTION = """\
+# The calls that the preload library answers
+
+<!-- Written by preload/calls_doc.py from preload/calls.h: change that, not this. -->
+
+`libguise-preload.so` stands before these calls of libc. What concerns a descriptor of the host
+only goes to libc's own function. The last column names the case in test/preload that runs on the
+host and on guise and must print the same on both.
+
+Calls that libc makes inside itself (stdio over a socket, rcmd, getaddrinfo_a) and raw system calls
+are not among them.
+"""
+
+
+@dataclass
+class Call:
+    name: str
+    test: str
+    note: str
+    aliases: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Class:
+    name: str
+    meaning: str
+    calls: list[Call] = field(default_factory=list)
+
+
+def read_list() -> list[Class]:
+    """The list, in its order."""
+    program = "\n".join(
+        [
+            "#define CLASS(class, meaning) @CLASS(#class, meaning)",
+            "#define CALL(name, class, test, note) @CALL(#name, #class, #test, note)",
+            "#define ALIAS(name, call) @ALIAS(#name, #call)",
+            '#include "calls.h"',
+        ]
+    )
+    text = subprocess.run(
+        [*shlex.split(os.environ.get("CC", "cc")), "-E", "-P", "-x", "c", f"-I{HERE}", "-"],
+        input=program,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    classes: dict[str, Class] = {}
+    calls: dict[str, Call] = {}
+    for word, arguments in re.findall(r"@(\w+)(\(.*?\))(?=\s*(?:@|$))", text, re.DOTALL):
+        values = ast.literal_eval(arguments)
+        if word == "CLASS":
+            classes[values[0]] = Class(*values)
+        elif word == "CALL":
+            calls[values[0]] = Call(values[0], values[2], values[3])
+            classes[values[1]].calls.append(calls[values[0]])
+        else:
+            calls[values[1]].aliases.append(values[0])
+    return list(classes.values())
+
+
+def document(classes: list[Class]) -> str:
+    parts = [INTRODUCTION]
+    for group in classes:
+        parts.append(f"\n## {group.name}\n\n{group.meaning}\n\n")
+        parts.append("| call | beyond that | test |\n|---|---|---|\n")
+        for call in group.calls:
+            names = ", ".join(f"`{name}`" for name in [call.name, *call.aliases])
+            parts.append(f"| {names} | {call.note} | {call.test} |\n")
+    return "".join(parts)
+
+
+def main() -> int:
+    text = document(read_list())
+    if sys.argv[1:] == ["--check"]:
+        if DOCUMENT.is_file() and DOCUMENT.read_text("utf-8") == text:
+            return 0
+        print("docs/calls.md is not what preload/calls_doc.py writes: run it", file=sys.stderr)
+        return 1
+    if sys.argv[1:]:
+        print(__doc__, file=sys.stderr)
+        return 2
+    DOCUMENT.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * pthread_cancel of a thread that waits in the stack.
+ *
+ * libc wakes a thread only in its own cancellation points; one that waits in
+ * the stack would sleep on. So it is sent a signal as well, for which guise
+ * has a handler: inside the stack the handler is held back, which ends the
+ * wait (host/signal.c); when it runs, the thread is outside, and the handler is
+ * a cancellation point if the call it interrupted is one. Calls that wait say
+ * so from before their own test until they return, so that a cancellation
+ * between the test and the wait is not missed.
+ *
+ * The signal is one that the program does not handle and that does nothing by
+ * default: SIGURG, or else SIGWINCH. With handlers for both, a thread ends at
+ * its next call only.
+ */
+#include "cancel.h"
+
+#include "host/signal.h"
+#include "region/stack.h"
+
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+__thread bool preload_cancellable __attribute__((tls_model("initial-exec")));
+
+static void wake(int sig)
+{
+	(void)sig;
+	if (preload_cancellable)
+		pthread_testcancel();
+}
+
+/* The signal to wake with, its handler installed; 0 if there is none. */
+static int wake_signal(void)
+{
+	static const int quiet[] = { SIGURG, SIGWINCH };
+	struct sigaction now, mine = { .sa_handler = wake, .sa_flags = SA_RESTART };
+
+	for (size_t i = 0; i < sizeof(quiet) / sizeof(*quiet); i++) {
+		if (sigaction(quiet[i], NULL, &now))
+			continue;
+		if (now.sa_handler == wake)
+			return quiet[i];
+		if (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN)
+			continue;
+		if (!sigaction(quiet[i], &mine, NULL))
+			return quiet[i];
+	}
+	return 0;
+}
+
+/* Whether the thread has ever been in the stack. */
+static bool uses_stack(pthread_t thread)
+{
+	const struct guise_stack *s = preload.stack;
+	clockid_t clock;
+	pid_t tid;
+
+	if (!s || pthread_getcpuclockid(thread, &clock))
+		return false;
+	tid = ~(clock >> 3); /* how the kernel's interface numbers them */
+	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++)
+		if (s->slots[i].used && s->slots[i].proc == s->proc && s->slots[i].tid == tid)
+			return true;
+	return false;
+}
+
+HOOK int pthread_cancel(pthread_t thread)
+{
+	bool inside = thread != pthread_self() && uses_stack(thread);
+	int saved = errno, ret, sig;
+
+	ret = HOST(pthread_cancel)(thread);
+	sig = inside && !ret ? wake_signal() : 0;
+	if (sig)
+		pthread_kill(thread, sig);
+	errno = saved;
+	return ret;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What is guise's own: the test says what these cases must print there. */
+#include "case.h"
+
+#include <dirent.h>
+#include <netdb.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+static char buf[16];
+
+/* A forked child cannot use the parent's sockets, and is told so, once. */
+CASE(stale)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct pollfd p = { .events = POLLIN };
+	int fd[2], ep = epoll_create1(0), status;
+	pid_t pid;
+
+	stream_pair(fd);
+	MUST(!epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev));
+	pid = fork();
+	if (!pid) {
+		SHOW(send(fd[0], "x", 1, 0));
+		SHOW(read(fd[0], buf, 1));
+		p.fd = fd[1];
+		SHOW(poll(&p, 1, -1));
+		SHOW(p.revents == POLLNVAL);
+		SHOW(epoll_ctl(ep, EPOLL_CTL_ADD, fd[1], &ev));
+		SHOW(epoll_wait(ep, &ev, 1, 0));
+		SHOW(dup2(fd[0], 50));
+		SHOW(write(50, "x", 1));
+		SHOW(close(50));
+		SHOW(close(fd[0]));
+		SHOW(close(fd[1]));
+		SHOW(epoll_ctl(ep, EPOLL_CTL_ADD, socket(AF_INET, SOCK_DGRAM, 0), &ev));
+		exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid);
+	SHOW(status);
+	SHOW(send(fd[1], "x", 1, 0));
+	SHOW(epoll_wait(ep, &ev, 1, 20000));
+}
+
+/* Programs that close all they find do not close guise's own descriptors. */
+CASE(own_descriptors)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int fd[2], own = 0, refused = 0;
+	struct dirent *e;
+
+	MUST(d);
+	while ((e = readdir(d))) {
+		int n = atoi(e->d_name);
+
+		if (n < 3 || n == dirfd(d))
+			continue;
+		own++;
+		refused += close(n) == -1 && errno == EBADF && dup2(0, n) == -1 && errno == EBADF;
+	}
+	closedir(d);
+	SHOW(own > 0 && own == refused);
+	stream_pair(fd);
+	SHOW(fd[0]);
+	SHOW(send(fd[0], "x", 1, 0));
+	SHOW(recv(fd[1], buf, 1, MSG_WAITALL));
+}
+
+static long protocol_of(int family, int type, int protocol)
+{
+	int fd = socket(family, type, protocol);
+	socklen_t len = sizeof(protocol);
+
+	MUST(fd >= 0);
+	MUST(!getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len));
+	close(fd);
+	return protocol;
+}
+
+CASE(mptcp)
+{
+	SHOW(protocol_of(AF_INET, SOCK_STREAM, 0));
+	SHOW(protocol_of(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_TCP));
+	SHOW(protocol_of(AF_INET, SOCK_DGRAM, 0));
+}
+
+CASE(resolve)
+{
+	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *list;
+	char text[64];
+
+	SHOW(getaddrinfo("one.guise.test", NULL, &hints, &list));
+	MUST(!getnameinfo(list->ai_addr, list->ai_addrlen, text, sizeof(text), NULL, 0,
+			  NI_NUMERICHOST));
+	puts(text);
+}

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every call of the preload library does on guise what it does on the host.
+
+The programs beside this file consist of cases, each of which prints what its calls returned. Each
+case runs on the host's loopback and on that of a stack of guise, and must print the same. Those of
+names.c bring their own DNS server and need files of their own in /etc, so they run in namespaces.
+What is guise's own (own.c) has its expected output here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from topology.side import BUILD, GUISE
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LIBRARY = BUILD / "libguise-preload.so"
+SECONDS = 90  # a case ends itself after 60
+
+FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
+# The cases pass bad pointers on purpose.
+FLAGS += ["-Wno-nonnull", "-Wno-array-bounds", "-Wno-stringop-overread", "-Wno-stringop-overflow"]
+
+ETC = {
+    "hosts": "127.0.0.1 localhost\n::1 localhost ip6-localhost\n"
+    "192.0.2.77 filed.guise.test filed\n2001:db8::77 filed6.guise.test filed6\n",
+    "resolv.conf": "nameserver 127.0.0.1\nsearch guise.test\noptions timeout:2 attempts:1\n",
+    "nsswitch.conf": "hosts: files dns\nservices: files\n",
+}
+
+
+def cases(*programs: str) -> list[str]:
+    """The cases of some programs, or of all, from their source."""
+    found = []
+    for source in sorted(HERE.glob("*.c")):
+        if not programs or source.stem in programs:
+            names = re.findall(r"^CASE\((\w+)\)", source.read_text("utf-8"), re.MULTILINE)
+            found += [f"{source.stem}.{name}" for name in names]
+    return found
+
+
+APART = ("names", "own")
+TWINS = [case for case in cases() if not case.startswith(APART)]
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the programs."""
+    folder = tmp_path_factory.mktemp("preload")
+    for source in HERE.glob("*.c"):
+        subprocess.run(["cc", *FLAGS, "-o", folder / source.stem, source, "-lresolv"], check=True)
+    return folder
+
+
+def run(*command: str | Path, env: Mapping[str, str] | None = None) -> str:
+    """What it printed, and how it ended."""
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+        env={**os.environ, **(env or {})},
+    )
+    return f"{done.stdout}ended with {done.returncode}\n"
+
+
+def on_guise(*command: str | Path) -> list[str | Path]:
+    return [GUISE, "run", "--link", "none", "--", *command]
+
+
+@pytest.mark.parametrize("case", TWINS)
+def test_twin(programs: Path, case: str) -> None:
+    program, name = case.split(".")
+    expected = run(programs / program, name)
+    assert expected.endswith("ended with 0\n"), expected
+    assert run(*on_guise(programs / program, name)) == expected
+
+
+# ---- names -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def etc(tmp_path: Path) -> Path:
+    """A script that runs its arguments with lo alone, and the files of ETC in /etc."""
+    if os.geteuid():
+        pytest.skip("needs root, to make namespaces")
+    for name, text in ETC.items():
+        (tmp_path / name).write_text(text, "ascii")
+    mounts = "".join(f"mount --bind '{tmp_path / name}' /etc/{name}\n" for name in ETC)
+    unshare = "unshare --net --mount --pid --fork --kill-child --mount-proc"
+    inside, script = tmp_path / "inside", tmp_path / "with-etc"
+    inside.write_text(f'#!/bin/sh -e\nip link set lo up\n{mounts}"$@"\n', "utf-8")
+    script.write_text(f"#!/bin/sh\nexec {unshare} '{inside}' \"$@\"\n", "utf-8")
+    inside.chmod(0o755)
+    script.chmod(0o755)
+    return script
+
+
+@pytest.mark.parametrize("case", cases("names"))
+def test_twin_of_names(programs: Path, etc: Path, case: str) -> None:
+    program, name = case.split(".")
+    expected = run(etc, programs / program, name)
+    assert expected.endswith("ended with 0\n"), expected
+    # A server of resolv.conf at a loopback address would be the host's.
+    env = {"GUISE_DNS": "127.0.0.1:53"}
+    assert run(etc, *on_guise(programs / program, name), env=env) == expected
+
+
+def test_a_server_on_the_hosts_loopback_is_asked_there(programs: Path, etc: Path) -> None:
+    ask = " ".join(str(word) for word in on_guise(programs / "own", "resolve"))
+    serve = "dnsmasq --no-resolv --no-hosts --user=root --pid-file --address=/guise.test/192.0.2.1"
+    text = run(etc, "sh", "-ec", f"{serve}\n{ask.replace(' run ', ' run -v ')}")
+    assert '"one.guise.test", NULL, &hints, &list) = 0\n192.0.2.1\n' in text
+    assert re.search(r"\b1 sockets? escaped to the host\nended with 0\n$", text), text
+
+
+# ---- guise's own -----------------------------------------------------------------------------
+
+
+def test_forked_child_is_told_that_the_parents_sockets_are_not_its_own(programs: Path) -> None:
+    assert run(*on_guise(programs / "own", "stale")) == (
+        "guise: own: descriptor 5 is a socket that the parent process made before fork; "
+        "sockets of a guise stack do not pass over fork\n"
+        'send(fd[0], "x", 1, 0) = -1 EBADF\n'
+        "read(fd[0], buf, 1) = -1 EBADF\n"
+        "poll(&p, 1, -1) = 1\n"
+        "p.revents == POLLNVAL = 1\n"
+        "epoll_ctl(ep, EPOLL_CTL_ADD, fd[1], &ev) = -1 EBADF\n"
+        "epoll_wait(ep, &ev, 1, 0) = 0\n"
+        "dup2(fd[0], 50) = 50\n"
+        'write(50, "x", 1) = -1 EBADF\n'
+        "close(50) = 0\n"
+        "close(fd[0]) = 0\n"
+        "close(fd[1]) = 0\n"
+        "epoll_ctl(ep, EPOLL_CTL_ADD, socket(AF_INET, SOCK_DGRAM, 0), &ev) = 0\n"
+        "status = 0\n"
+        'send(fd[1], "x", 1, 0) = 1\n'
+        "epoll_wait(ep, &ev, 1, 20000) = 1\n"
+        "ended with 0\n"
+    )
+
+
+def test_guises_own_descriptors_cannot_be_closed(programs: Path) -> None:
+    assert run(*on_guise(programs / "own", "own_descriptors")) == (
+        "own > 0 && own == refused = 1\n"
+        "fd[0] = 4\n"
+        'send(fd[0], "x", 1, 0) = 1\n'
+        "recv(fd[1], buf, 1, MSG_WAITALL) = 1\n"
+        "ended with 0\n"
+    )
+
+
+@pytest.mark.parametrize(("wish", "protocol"), [("1", 262), ("0", 6)])
+def test_mptcp_is_made_of_tcp_on_request(programs: Path, wish: str, protocol: int) -> None:
+    # guise run sets the variable as its own flag says, so it is given inside.
+    assert run(*on_guise("env", f"GUISE_MPTCP={wish}", programs / "own", "mptcp")) == (
+        f"protocol_of(AF_INET, SOCK_STREAM, 0) = {protocol}\n"
+        f"protocol_of(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_TCP) = {protocol}\n"
+        "protocol_of(AF_INET, SOCK_DGRAM, 0) = 17\n"
+        "ended with 0\n"
+    )
+
+
+def test_without_a_stack_the_library_does_nothing(programs: Path) -> None:
+    program = programs / "transfer"
+    expected = run(program, "transfer_forms")
+    assert run(program, "transfer_forms", env={"LD_PRELOAD": str(LIBRARY)}) == expected
+
+
+@pytest.mark.parametrize("ticket", ["1000", "words", "", "-1", "0"])
+def test_who_cannot_join_does_not_run_on_the_host(programs: Path, ticket: str) -> None:
+    env = {"LD_PRELOAD": str(LIBRARY), "GUISE_STACK": ticket}
+    lines = run(programs / "own", "mptcp", env=env).splitlines()
+    assert lines[-1] == "ended with 125"
+    assert len(lines) == 2
+    assert lines[0].startswith("guise: own: ")
+    assert ticket in lines[0]
+
+
+# ---- the list --------------------------------------------------------------------------------
+
+
+def listed() -> set[str]:
+    """The names that preload/calls.h wants to be hooks."""
+    text = (ROOT / "preload" / "calls.h").read_text("utf-8")
+    return set(re.findall(r"^(?:CALL|ALIAS)\((\w+),", text, re.MULTILINE))
+
+
+def test_every_listed_call_has_a_hook_and_nothing_else_is_exported() -> None:
+    output = subprocess.run(
+        ["nm", "-D", "--defined-only", LIBRARY], check=True, capture_output=True, text=True
+    ).stdout
+    assert {line.split()[-1] for line in output.splitlines()} == listed()
+
+
+def test_every_listed_call_names_a_case_that_exists() -> None:
+    text = (ROOT / "preload" / "calls.h").read_text("utf-8")
+    wanted = set(re.findall(r"^CALL\(\w+, \w+, (\w+),", text, re.MULTILINE))
+    assert len(wanted) > 20
+    assert wanted <= {case.split(".")[1] for case in cases()}
+
+
+def test_the_library_needs_no_text_relocations() -> None:
+    dynamic = subprocess.run(
+        ["readelf", "-d", LIBRARY], check=True, capture_output=True, text=True
+    ).stdout
+    assert "TEXTREL" not in dynamic
+
+
+def test_the_document_is_what_the_list_says() -> None:
+    assert run(sys.executable, ROOT / "preload" / "calls_doc.py", "--check") == "ended with 0\n"
