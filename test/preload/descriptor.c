@@ -177,7 +177,7 @@ CASE(vfork_child)
 	pid_t pid;
 
 	stream_pair(fd);
-	pid = vfork();	/* NOLINT(bugprone-unsafe-functions): that is what is shown */
+	pid = vfork(); /* NOLINT(bugprone-unsafe-functions): that is what is shown */
 	if (!pid) {
 		close(fd[0]);
 		dup2(fd[1], 20);
