@@ -131,7 +131,11 @@ static void guise_execute(struct guise_slot *slot)
 static int guise_shadow(void *arg)
 {
 	struct guise_slot *slot = arg;
+	sigset_t none;
 
+	/* Not what the leader blocks. */
+	sigemptyset(&none);
+	set_current_blocked(&none);
 	current->thread.slot = slot;
 	/* The host's own timers have slack already. */
 	current->timer_slack_ns = 1;
@@ -171,7 +175,20 @@ static int guise_shadow(void *arg)
 static int guise_leader(void *arg)
 {
 	struct guise_leader *leader = arg;
+	sigset_t all;
+	int sig;
 
+	/*
+	 * What a signal does is the host's to say. With a default action that
+	 * kills, the kernel would turn it into SIGKILL for all threads at once
+	 * (complete_signal()), before one could hand it over. The leader takes
+	 * none: it has no host thread.
+	 */
+	for (sig = 1; sig <= _NSIG; sig++)
+		if (sig != SIGKILL && sig != SIGSTOP)
+			allow_signal(sig);
+	sigfillset(&all);
+	set_current_blocked(&all);
 	current->signal->rlim[RLIMIT_NOFILE] = init_task.signal->rlim[RLIMIT_NOFILE];
 	while (!fatal_signal_pending(current)) {
 		wait_event_interruptible(leader->wait, leader->attach_head);
