@@ -246,7 +246,7 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 
 		if (!guise_link_live(s, i))
 			continue;
-		if (r->tx_stopped & (1u << i))
+		if (r->tx_stopped & (1u << i) && s->port[i].backend->room_by_pollout)
 			events |= POLLOUT;
 		link[n - first] = i;
 		p[n++] = (struct pollfd){ .fd = s->port[i].fd[0], .events = events };
