@@ -43,10 +43,14 @@ type Summary struct {
 	RxBytes       uint64 `json:"rx_bytes"`
 	Retransmitted uint64 `json:"retrans_segs"`
 	Members       uint64 `json:"members"`
+	Lost          bool   `json:"lost"` // a member died in the middle of a change to it
 }
 
 // String is the one line of proof.
 func (s Summary) String() string {
+	if s.Lost {
+		return "the stack was lost: a program on it was killed, or ended, in the middle of a change to it"
+	}
 	return fmt.Sprintf("%s on the wire, %s, %s escaped to the host", s.CC,
 		count(s.Connections, "connection"), count(s.Escaped, "socket"))
 }

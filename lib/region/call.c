@@ -25,6 +25,14 @@
 #include <errno.h>
 #include <signal.h>
 
+/* The process is ending: its other threads must not own the virtual CPU when
+ * the host's kernel kills them. */
+static void await_end(struct guise_stack *s, struct guise_slot *slot)
+{
+	while (s->ending != slot->tid)
+		host_sys(SYS_ppoll, NULL, 0, NULL, NULL, 0);
+}
+
 /* False when the stack was lost meanwhile. */
 static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps)
 {
@@ -34,6 +42,8 @@ static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	slot->done = 0;
 	slot->run = 1;
 	slot->interrupt = 0;
+	if (__builtin_expect(s->ending, 0))
+		await_end(s, slot);
 	if (!guise_lock(s, slot))
 		return false;
 	for (;;) {
@@ -42,6 +52,10 @@ static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 			break;
 		if (!guise_wait(s, slot, interrupted ? NULL : ps))
 			return false;
+		if (__builtin_expect(s->ending, 0) && s->ending != slot->tid) {
+			guise_unlock(s);
+			await_end(s, slot);
+		}
 		if (!interrupted && (guise_signals_deferred() || (ps && ps->ready))) {
 			slot->interrupt = 1;
 			interrupted = true;

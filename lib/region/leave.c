@@ -9,8 +9,10 @@
 #include "region/pump.h"
 #include "region/slot.h"
 #include "region/stack.h"
+#include "region/vcpu.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 void guise_stack_free(struct guise_stack *s)
 {
@@ -53,4 +55,33 @@ void guise_abandon(struct guise_stack *s)
 	s->pump_running = false;
 	guise_stacks_remove(s);
 	guise_stack_free(s);
+}
+
+/*
+ * exit_group() kills the process's other threads wherever they are; one that
+ * owned the virtual CPU would take the stack with it. So from here on none of
+ * them may take it, and when the lock was to be had twice, with a pause for who
+ * was just about to take it, none of them has it.
+ */
+__attribute__((destructor)) static void process_ends(void)
+{
+	const struct timespec pause = { 0, 50000 };
+	struct guise_stack *s;
+
+	for (s = guise_stacks(); s; s = s->next) {
+		struct guise_slot *slot = guise_slot_find(s);
+		int times;
+
+		if (!slot)
+			slot = guise_slot_take(s, s->proc);
+		if (s->creator || !slot)
+			continue;
+		__atomic_store_n(&s->ending, (int)host_sys(SYS_gettid), __ATOMIC_SEQ_CST);
+		for (times = 0; times < 2; times++) {
+			if (times)
+				host_sys(SYS_nanosleep, &pause, NULL);
+			if (guise_lock(s, slot))
+				guise_unlock(s);
+		}
+	}
 }

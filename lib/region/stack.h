@@ -28,6 +28,7 @@ struct guise_stack {
 	pthread_t pump;
 	uint32_t burials[GUISE_MAX_PROCS / 32]; /* holder: dead members, for the pump */
 	int console_fd;
+	int ending;			/* thread that ends this process, or 0 */
 	struct guise_link_port port[GUISE_MAX_LINKS];
 	struct guise_stack *next;	/* stacks of this process */
 };

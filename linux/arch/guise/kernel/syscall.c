@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
+#include <linux/socket.h>
 #include <linux/syscalls.h>
 #include <net/net_namespace.h>
 
@@ -84,6 +85,18 @@ static long guise_own_call(u64 nr, const u64 *a)
 	return -ENOSYS;
 }
 
+/*
+ * Zero copy would pin the program's pages, and a library kernel knows no pages
+ * but its own. A program that asks is told what an old kernel tells it, and
+ * copies.
+ */
+static long guise_setsockopt(u64 fd, u64 level, u64 name, u64 value, u64 len, u64 unused)
+{
+	if (level == SOL_SOCKET && name == SO_ZEROCOPY)
+		return -ENOPROTOOPT;
+	return sys_setsockopt(fd, level, name, (char __user *)value, len);
+}
+
 /* The definitions differ in their parameters' types only: all are registers. */
 #define CALL(name) [__NR_##name] = (guise_call_t)(void *)sys_##name
 
@@ -92,11 +105,12 @@ static const guise_call_t guise_calls[__NR_syscalls] = {
 	CALL(socket), CALL(socketpair), CALL(bind), CALL(listen), CALL(accept),
 	CALL(accept4), CALL(connect), CALL(shutdown), CALL(getsockname),
 	CALL(getpeername), CALL(sendto), CALL(recvfrom), CALL(sendmsg),
-	CALL(recvmsg), CALL(sendmmsg), CALL(recvmmsg), CALL(setsockopt),
+	CALL(recvmsg), CALL(sendmmsg), CALL(recvmmsg), [__NR_setsockopt] = guise_setsockopt,
 	CALL(getsockopt),
 	/* Files: sockets, and the stack's /proc and /sys. */
 	CALL(read), CALL(write), CALL(readv), CALL(writev), CALL(pread64),
-	CALL(pwrite64), CALL(preadv), CALL(pwritev), CALL(lseek),
+	CALL(pwrite64), CALL(preadv), CALL(pwritev), CALL(preadv2),
+	CALL(pwritev2), CALL(lseek),
 	CALL(openat), CALL(close), CALL(close_range), CALL(dup), CALL(dup3),
 	[__NR3264_fcntl] = (guise_call_t)(void *)sys_fcntl, CALL(ioctl),
 	CALL(getdents64), CALL(readlinkat), CALL(mkdirat), CALL(unlinkat),

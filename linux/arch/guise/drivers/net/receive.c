@@ -117,14 +117,15 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 		dev_core_stats_rx_dropped_inc(gl->dev);
 		return true;
 	}
-	skb->protocol = eth_type_trans(skb, gl->dev);
-	skb_reset_network_header(skb);
+	if (hdr.flags & VIRTIO_NET_HDR_F_DATA_VALID)
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+	/* Its offsets count from the Ethernet header, which therefore is still there. */
+	skb_set_network_header(skb, ETH_HLEN);
 	if (virtio_net_hdr_to_skb(skb, (struct virtio_net_hdr *)&hdr, true)) {
 		kfree_skb(skb);
 		goto malformed;
 	}
-	if (hdr.flags & VIRTIO_NET_HDR_F_DATA_VALID)
-		skb->ip_summed = CHECKSUM_UNNECESSARY;
+	skb->protocol = eth_type_trans(skb, gl->dev);
 	gl->link->rx_frames++;
 	gl->link->rx_bytes += len;
 	dev_sw_netstats_rx_add(gl->dev, len);

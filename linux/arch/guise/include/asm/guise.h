@@ -20,7 +20,7 @@ static inline struct guise_slot *guise_carrier(void)
 	return &guise_slots[READ_ONCE(guise_region.carrier)];
 }
 
-/* context_*.S: parks this context at *save and continues the one at load. */
+/* isa_*.S: parks this context at *save and continues the one at load. */
 void guise_switch(u64 *save, u64 load);
 /* A new context's first frame at the top of a stack: enters entry(). */
 unsigned long guise_first_frame(unsigned long top, void (*entry)(void));

@@ -2,7 +2,7 @@
 /*
  * Access to the program's memory: an ordinary copy that is allowed to fault.
  *
- * Every access goes through guise_copy() or guise_zero() (lib/copy_*.S). The
+ * Every access goes through guise_copy() or guise_zero() (kernel/isa_*.S). The
  * host side catches the signal of a fault inside them and continues at their
  * fix-up, which returns how many bytes are missing: the caller gives EFAULT.
  * The task of a dead process has no memory to access; it gets EFAULT too.
