@@ -169,6 +169,10 @@ ALIAS(__sysv_signal, sysv_signal)
 ALIAS(bsd_signal, signal)
 ALIAS(ssignal, signal)
 
+CLASS(number, "System calls that a program makes by number, through libc's syscall().")
+CALL(syscall, number, by_number, "As the hook of the call that has this number. io_uring_setup: \
+ENOSYS.")
+
 #undef CLASS
 #undef CALL
 #undef ALIAS

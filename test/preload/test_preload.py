@@ -159,6 +159,11 @@ def test_guises_own_descriptors_cannot_be_closed(programs: Path) -> None:
     )
 
 
+def test_there_is_no_io_uring(programs: Path) -> None:
+    text = run(*on_guise(programs / "own", "io_uring"))
+    assert text == "syscall(425, 4, parameters) = -1 ENOSYS\nended with 0\n"
+
+
 @pytest.mark.parametrize(("wish", "protocol"), [("1", 262), ("0", 6)])
 def test_mptcp_is_made_of_tcp_on_request(programs: Path, wish: str, protocol: int) -> None:
     # guise run sets the variable as its own flag says, so it is given inside.

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* System calls by number, as libraries make them that their libc lacks. */
+#include "case.h"
+
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/uio.h>
+
+static char buf[100];
+
+static void datagrams(void)
+{
+	struct iovec v = { "many", 4 }, room = { buf, sizeof(buf) };
+	struct mmsghdr m[2] = { { .msg_hdr = { .msg_iov = &v, .msg_iovlen = 1 } },
+				{ .msg_hdr = { .msg_iov = &v, .msg_iovlen = 1 } } };
+	int fd[2];
+
+	datagram_pair(fd);
+	SHOW(syscall(SYS_sendmmsg, fd[0], m, 2, 0));
+	SHOW(m[1].msg_len);
+	m[0].msg_hdr.msg_iov = m[1].msg_hdr.msg_iov = &room;
+	SHOW(syscall(SYS_recvmmsg, fd[1], m, 2, MSG_DONTWAIT, NULL));
+	SHOW(syscall(SYS_sendmsg, fd[0], &m[0].msg_hdr, 0));
+	SHOW(syscall(SYS_recvmsg, fd[1], &m[0].msg_hdr, 0));
+	SHOW(syscall(SYS_close, fd[0]));
+	SHOW(syscall(SYS_close, fd[0]));
+}
+
+static void waits(int fd)
+{
+	struct timespec none = { 0 };
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	struct epoll_event ev = { .events = EPOLLOUT };
+	sigset_t mask;
+	struct {
+		sigset_t *mask;
+		size_t size;
+	} six = { &mask, 8 };
+	fd_set set;
+	int ep;
+
+	sigemptyset(&mask);
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	SHOW(syscall(SYS_ppoll, &p, 1, &none, NULL, 8));
+	SHOW(syscall(SYS_pselect6, fd + 1, NULL, &set, NULL, &none, &six));
+	SHOW(syscall(SYS_pselect6, fd + 1, NULL, &set, NULL, &none, NULL));
+	SHOW(ep = (int)syscall(SYS_epoll_create1, 0));
+	SHOW(syscall(SYS_epoll_ctl, ep, EPOLL_CTL_ADD, fd, &ev));
+	SHOW(syscall(SYS_epoll_pwait, ep, &ev, 1, 0, NULL, 8));
+	SHOW(syscall(SYS_epoll_pwait2, ep, &ev, 1, &none, NULL, 8));
+#ifdef SYS_poll
+	SHOW(syscall(SYS_poll, &p, 1, 0));
+	SHOW(syscall(SYS_epoll_wait, ep, &ev, 1, 0));
+#endif
+	SHOW(syscall(SYS_dup, ep));
+	SHOW(syscall(SYS_close_range, ep, ep, 0));
+}
+
+CASE(by_number)
+{
+	struct sockaddr_in addr = loopback(0);
+	socklen_t len = sizeof(addr);
+	struct iovec v = { buf, 5 };
+	int l, c, a, value = 1;
+
+	SHOW(l = (int)syscall(SYS_socket, AF_INET, SOCK_STREAM, 0));
+	SHOW(syscall(SYS_setsockopt, l, SOL_SOCKET, SO_REUSEADDR, &value, sizeof(value)));
+	SHOW(syscall(SYS_bind, l, &addr, len));
+	SHOW(syscall(SYS_listen, l, 5));
+	SHOW(syscall(SYS_getsockname, l, &addr, &len));
+	SHOW(c = (int)syscall(SYS_socket, AF_INET, SOCK_STREAM, 0));
+	SHOW(syscall(SYS_connect, c, &addr, len));
+	SHOW(a = (int)syscall(SYS_accept4, l, NULL, NULL, SOCK_CLOEXEC));
+	SHOW(syscall(SYS_getpeername, c, &addr, &len));
+	SHOW(syscall(SYS_getsockopt, c, SOL_SOCKET, SO_TYPE, &value, &len));
+	SHOW(syscall(SYS_write, c, "12345", 5));
+	SHOW(syscall(SYS_read, a, buf, 5));
+	SHOW(syscall(SYS_writev, c, &v, 1));
+	SHOW(syscall(SYS_readv, a, &v, 1));
+	SHOW(syscall(SYS_sendto, c, "12345", 5, 0, NULL, 0));
+	SHOW(syscall(SYS_recvfrom, a, buf, 5, MSG_WAITALL, NULL, NULL));
+	SHOW(syscall(SYS_fcntl, a, F_SETFL, O_NONBLOCK));
+	SHOW(syscall(SYS_read, a, buf, 5));
+	SHOW(syscall(SYS_ioctl, a, 0xdead, buf));
+	SHOW(syscall(SYS_dup3, a, 30, 0));
+	SHOW(syscall(SYS_shutdown, a, SHUT_WR));
+	SHOW(syscall(SYS_recvfrom, c, buf, 5, 0, NULL, NULL));
+	SHOW(syscall(SYS_socketpair, AF_INET, SOCK_STREAM, 0, buf));
+	SHOW(syscall(SYS_getpid) == getpid());
+	SHOW(syscall(4711));
+	datagrams();
+	waits(c);
+}
