@@ -138,6 +138,7 @@ int guise_region_map(struct guise_stack *s)
 	guise_host_ops_init(s);
 	return 0;
 fail:
+	s->region = NULL;	/* it may have been set, and must not be looked at any more */
 	host_sys(SYS_munmap, base, size);
 	return err;
 }
