@@ -129,12 +129,13 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libguise.so Makefile
 
 # Programs that tests run, on guise or on the host: only those that call libguise are linked to it.
 # Wrong arguments are their trade.
-test_warnings := $(c_warnings) -Wno-stringop-overflow -Wno-stringop-overread -Wno-nonnull
+test_warnings := $(c_warnings) -Wno-array-bounds -Wno-nonnull -Wno-stringop-overflow -Wno-stringop-overread
 $(BUILD)/test/%: test/%.c $(BUILD)/libguise.so Makefile
 	@mkdir -p $(@D)
 	$(call what,CC,$<)
 	$(Q)$(CC) $(CFLAGS) $(test_warnings) -std=gnu11 -D_GNU_SOURCE= -Iinclude $(sanitize) -pthread \
-		-MMD -MP -o $@ $< -L$(BUILD) -Wl,--as-needed -lguise '-Wl,-rpath,$$ORIGIN/../..'
+		-MMD -MP -o $@ $< -L$(BUILD) -Wl,--as-needed -lguise -lresolv \
+		'-Wl,-rpath,$$ORIGIN/../..'
 
 # Unit tests take from these archives what they call; the rest of a part stays out.
 $(BUILD)/unit/libguise.a: $(call test_objects,$(lib_sources)) $(BUILD)/list/lib
