@@ -104,7 +104,8 @@ int main(int argc, char **argv)
 	memset(buf, 'g', sizeof(buf));
 	began = guise_clock(left);
 	for (sent = 0; sent < BYTES;) {
-		size_t part = BYTES - sent < (long)sizeof(buf) ? (size_t)(BYTES - sent) : sizeof(buf);
+		size_t part = BYTES - sent < (long)sizeof(buf) ? (size_t)(BYTES - sent)
+							       : sizeof(buf);
 		ssize_t n = guise_write(left, fd, buf, part);
 
 		check(n, "write");
@@ -117,8 +118,8 @@ int main(int argc, char **argv)
 	check(guise_getsockopt(left, fd, IPPROTO_TCP, TCP_CONGESTION, cc, &len), "TCP_CONGESTION");
 	len = sizeof(info);
 	check(guise_getsockopt(left, fd, IPPROTO_TCP, TCP_INFO, &info, &len), "TCP_INFO");
-	printf("%ld bytes sent, %ld received, %s, %.0f Mbit/s, %u retransmitted\n", sent, r.received,
-	       cc, (double)sent * 8e3 / (double)(guise_clock(left) - began),
+	printf("%ld bytes sent, %ld received, %s, %.0f Mbit/s, %u retransmitted\n", sent,
+	       r.received, cc, (double)sent * 8e3 / (double)(guise_clock(left) - began),
 	       (unsigned int)info.tcpi_total_retrans);
 	guise_close(left, fd);
 	guise_close(right, r.listener);

@@ -6,8 +6,8 @@
  * 1 begin	arguments; a session of its own, so that Ctrl-C in the program's
  *		terminal does not reach it; the signals that end it become a
  *		descriptor, in every thread that follows
- * 2 plan	the plan is read to its end and parsed: from here on it is known
- *		what has to be undone, and that happens whatever follows
+ * 2 plan	the plan is read to its end and parsed: what has to be undone is
+ *		known as soon as its line is read, and is undone whatever follows
  * 3 build	the stack is booted and configured, line by line; then the status
  *		says "ready"
  * 4 serve	members come and go (members.c), the pump runs in its own thread
@@ -54,7 +54,9 @@ static bool parse_args(int argc, char **argv, struct args *a)
 		const char *name;
 		int *fd;
 	} known[] = {
-		{ "--plan", &a->plan }, { "--ticket", &a->ticket }, { "--status", &a->status },
+		{ "--plan", &a->plan },
+		{ "--ticket", &a->ticket },
+		{ "--status", &a->status },
 	};
 
 	a->plan = a->ticket = a->status = -1;

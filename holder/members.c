@@ -46,7 +46,8 @@ static int watch_fd(struct watch *w, int fd, enum kind kind, unsigned int proc)
 	long ret = host_sys(SYS_epoll_ctl, w->epoll, EPOLL_CTL_ADD, fd, &ev);
 
 	return ret < 0 ? guise_fail((int)-ret, "cannot watch descriptor %d: %s", fd,
-				    strerror((int)-ret)) : 0;
+				    strerror((int)-ret))
+		       : 0;
 }
 
 /* Closing a descriptor also takes it out of the epoll: nobody has a copy. */

@@ -21,18 +21,18 @@
 
 #define MEMORY_MIN (32ULL << 20)
 
-#define MANY	   INT_MAX
+#define MANY INT_MAX
 
 enum when {
-	SETTING,	/* before the boot */
-	STACK,		/* on the booted stack; boots it */
-	ANYWHERE,	/* known as soon as it is parsed */
+	SETTING,  /* before the boot */
+	STACK,    /* on the booted stack; boots it */
+	ANYWHERE, /* known as soon as it is parsed */
 };
 
 struct directive {
 	const char *name;
 	enum when when;
-	int min, max;	/* words after the name */
+	int min, max; /* words after the name */
 	const char *usage;
 	/* ANYWHERE: called while parsing. 0 or -errno with a sentence. */
 	int (*apply)(struct plan *p, char **word, int words);
@@ -184,8 +184,10 @@ static int apply_route(struct plan *p, char **word, int words)
 		else if (!strcmp(word[i], "dev"))
 			dev = word[i + 1];
 		else if (strcmp(word[i], "table"))
-			return guise_fail(EINVAL, "route %s: unknown word \"%s\"; known are via, dev, "
-					  "table", word[1], word[i]);
+			return guise_fail(EINVAL,
+					  "route %s: unknown word \"%s\"; known are via, dev, "
+					  "table",
+					  word[1], word[i]);
 		else if (parse_table(word[i + 1], &table))
 			return -EINVAL;
 	}
@@ -238,8 +240,9 @@ static int apply_mptcp(struct plan *p, char **word, int words)
 		err = guise_unit_count(word[2], "mptcp limits", &add_addr);
 		if (!err)
 			err = guise_unit_count(word[3], "mptcp limits", &subflows);
-		return err ? err : guise_mptcp_limits(p->s, (unsigned int)add_addr,
-						      (unsigned int)subflows);
+		return err ? err
+			   : guise_mptcp_limits(p->s, (unsigned int)add_addr,
+						(unsigned int)subflows);
 	}
 	if (!strcmp(word[1], "endpoint") && words >= 5 && !strcmp(word[3], "dev")) {
 		flags = join_words(word + 5, words - 5);
@@ -250,7 +253,7 @@ static int apply_mptcp(struct plan *p, char **word, int words)
 		return err;
 	}
 	return guise_fail(EINVAL, "mptcp: expected \"mptcp endpoint ADDR dev IFNAME FLAG...\" or "
-			  "\"mptcp limits ADD_ADDR SUBFLOWS\"");
+				  "\"mptcp limits ADD_ADDR SUBFLOWS\"");
 }
 
 static const struct directive directives[] = {
@@ -299,9 +302,9 @@ static int parse_line(struct plan *p, struct plan_line *l)
 		return guise_fail(EINVAL, "expected \"%s%s%s\"", d->name, *d->usage ? " " : "",
 				  d->usage);
 	l->directive = d;
-	if (d->when == SETTING && p->lines &&
-	    p->line[p->lines - 1].directive->when == STACK)
-		return guise_fail(EINVAL, "%s must stand before the first line that needs the stack",
+	if (d->when == SETTING && p->lines && p->line[p->lines - 1].directive->when == STACK)
+		return guise_fail(EINVAL,
+				  "%s must stand before the first line that needs the stack",
 				  d->name);
 	return d->when == ANYWHERE ? d->apply(p, l->word, l->words) : 0;
 }

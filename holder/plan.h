@@ -12,9 +12,9 @@
 struct directive;
 
 struct plan_line {
-	int number;		/* as people count */
+	int number; /* as people count */
 	const struct directive *directive;
-	char **word;		/* word[0] is the directive's name */
+	char **word; /* word[0] is the directive's name */
 	int words;
 };
 
@@ -29,7 +29,7 @@ struct plan {
 	bool keep;
 	const char *undo_program, *undo_journal;
 
-	struct guise_stack *s;	/* once booted */
+	struct guise_stack *s; /* once booted */
 };
 
 /*

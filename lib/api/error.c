@@ -8,7 +8,7 @@
 #include <string.h>
 
 static __thread struct {
-	const char *call;	/* set: the sentence is still to be made of these two */
+	const char *call; /* set: the sentence is still to be made of these two */
 	int err;
 	char text[512];
 } last;

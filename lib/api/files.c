@@ -16,14 +16,14 @@ int guise_close(struct guise_stack *s, int fd)
 
 ssize_t guise_read(struct guise_stack *s, int fd, void *buf, size_t len)
 {
-	return guise_result("read", guise_call(s, GUISE_NR_read, fd, (long)buf, (long)len,
-					       0, 0, 0));
+	return guise_result("read",
+			    guise_call(s, GUISE_NR_read, fd, (long)buf, (long)len, 0, 0, 0));
 }
 
 ssize_t guise_write(struct guise_stack *s, int fd, const void *buf, size_t len)
 {
-	return guise_result("write", guise_call(s, GUISE_NR_write, fd, (long)buf, (long)len,
-						0, 0, 0));
+	return guise_result("write",
+			    guise_call(s, GUISE_NR_write, fd, (long)buf, (long)len, 0, 0, 0));
 }
 
 ssize_t guise_read_file(struct guise_stack *s, const char *path, char *buf, size_t size)
@@ -48,8 +48,10 @@ ssize_t guise_read_file(struct guise_stack *s, const char *path, char *buf, size
 	if (n < 0)
 		return guise_fail((int)-n, "read %s in the stack: %s", path, strerror((int)-n));
 	if (have == size)
-		return guise_fail(EOVERFLOW, "read %s in the stack: longer than the buffer's %zu "
-				  "bytes", path, size - 1);
+		return guise_fail(EOVERFLOW,
+				  "read %s in the stack: longer than the buffer's %zu "
+				  "bytes",
+				  path, size - 1);
 	buf[have] = '\0';
 	return (ssize_t)have;
 }

@@ -6,8 +6,8 @@
 
 int guise_socket(struct guise_stack *s, int domain, int type, int protocol)
 {
-	return (int)guise_result("socket", guise_call(s, GUISE_NR_socket, domain, type, protocol,
-						      0, 0, 0));
+	return (int)guise_result("socket",
+				 guise_call(s, GUISE_NR_socket, domain, type, protocol, 0, 0, 0));
 }
 
 int guise_bind(struct guise_stack *s, int fd, const struct sockaddr *a, socklen_t len)
@@ -17,14 +17,13 @@ int guise_bind(struct guise_stack *s, int fd, const struct sockaddr *a, socklen_
 
 int guise_connect(struct guise_stack *s, int fd, const struct sockaddr *a, socklen_t len)
 {
-	return (int)guise_result("connect", guise_call(s, GUISE_NR_connect, fd, (long)a, len,
-						       0, 0, 0));
+	return (int)guise_result("connect",
+				 guise_call(s, GUISE_NR_connect, fd, (long)a, len, 0, 0, 0));
 }
 
 int guise_listen(struct guise_stack *s, int fd, int backlog)
 {
-	return (int)guise_result("listen", guise_call(s, GUISE_NR_listen, fd, backlog,
-						      0, 0, 0, 0));
+	return (int)guise_result("listen", guise_call(s, GUISE_NR_listen, fd, backlog, 0, 0, 0, 0));
 }
 
 int guise_accept4(struct guise_stack *s, int fd, struct sockaddr *a, socklen_t *len, int flags)
@@ -35,8 +34,7 @@ int guise_accept4(struct guise_stack *s, int fd, struct sockaddr *a, socklen_t *
 
 int guise_shutdown(struct guise_stack *s, int fd, int how)
 {
-	return (int)guise_result("shutdown", guise_call(s, GUISE_NR_shutdown, fd, how,
-							0, 0, 0, 0));
+	return (int)guise_result("shutdown", guise_call(s, GUISE_NR_shutdown, fd, how, 0, 0, 0, 0));
 }
 
 ssize_t guise_sendto(struct guise_stack *s, int fd, const void *buf, size_t len, int flags,
@@ -55,14 +53,14 @@ ssize_t guise_recvfrom(struct guise_stack *s, int fd, void *buf, size_t len, int
 
 ssize_t guise_sendmsg(struct guise_stack *s, int fd, const struct msghdr *m, int flags)
 {
-	return guise_result("sendmsg", guise_call(s, GUISE_NR_sendmsg, fd, (long)m, flags,
-						  0, 0, 0));
+	return guise_result("sendmsg",
+			    guise_call(s, GUISE_NR_sendmsg, fd, (long)m, flags, 0, 0, 0));
 }
 
 ssize_t guise_recvmsg(struct guise_stack *s, int fd, struct msghdr *m, int flags)
 {
-	return guise_result("recvmsg", guise_call(s, GUISE_NR_recvmsg, fd, (long)m, flags,
-						  0, 0, 0));
+	return guise_result("recvmsg",
+			    guise_call(s, GUISE_NR_recvmsg, fd, (long)m, flags, 0, 0, 0));
 }
 
 int guise_setsockopt(struct guise_stack *s, int fd, int level, int name, const void *v,

@@ -17,18 +17,17 @@ int guise_poll(struct guise_stack *s, struct pollfd *fds, unsigned int n, int ti
 
 int guise_epoll_create(struct guise_stack *s, int flags)
 {
-	return (int)guise_result("epoll_create", guise_call(s, GUISE_NR_epoll_create1, flags,
-							    0, 0, 0, 0, 0));
+	return (int)guise_result("epoll_create",
+				 guise_call(s, GUISE_NR_epoll_create1, flags, 0, 0, 0, 0, 0));
 }
 
 int guise_epoll_ctl(struct guise_stack *s, int ep, int op, int fd, struct epoll_event *ev)
 {
-	return (int)guise_result("epoll_ctl", guise_call(s, GUISE_NR_epoll_ctl, ep, op, fd,
-							 (long)ev, 0, 0));
+	return (int)guise_result("epoll_ctl",
+				 guise_call(s, GUISE_NR_epoll_ctl, ep, op, fd, (long)ev, 0, 0));
 }
 
-int guise_epoll_wait(struct guise_stack *s, int ep, struct epoll_event *ev, int max,
-		     int timeout_ms)
+int guise_epoll_wait(struct guise_stack *s, int ep, struct epoll_event *ev, int max, int timeout_ms)
 {
 	return (int)guise_result("epoll_wait", guise_call(s, GUISE_NR_epoll_pwait, ep, (long)ev,
 							  max, timeout_ms, 0, 0));

@@ -12,8 +12,8 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
-#define FD_TOP	4096	/* no higher than this ... */
-#define FD_ROOM	128	/* ... and this many numbers for guise below the top */
+#define FD_TOP  4096 /* no higher than this ... */
+#define FD_ROOM 128  /* ... and this many numbers for guise below the top */
 
 static int lowest_own(void)
 {

@@ -62,7 +62,8 @@ static int make_mac(struct guise_stack *s, int index, uint8_t mac[6])
 		x ^= x >> 31;
 		memcpy(mac, &x, 6);
 	} else if (host_sys(SYS_getrandom, mac, 6, 0) != 6) {
-		return guise_fail(EIO, "link: the host has no random bytes for an address; give one "
+		return guise_fail(EIO,
+				  "link: the host has no random bytes for an address; give one "
 				  "with mac=");
 	}
 	mac[0] = (mac[0] & 0xfe) | 0x02;
@@ -123,9 +124,11 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 	if (err)
 		return err;
 	if (!s->creator)
-		return guise_fail(EPERM, "link %s: only the process that made the stack can add a "
-				  "link; give it to guise run (--link) or to guise_create()'s process",
-				  name);
+		return guise_fail(
+			EPERM,
+			"link %s: only the process that made the stack can add a "
+			"link; give it to guise run (--link) or to guise_create()'s process",
+			name);
 	if (find_link(s, name) >= 0)
 		return guise_fail(EEXIST, "link %s: the stack has a link of this name", name);
 	backend = guise_link_backend(spec.kind);
@@ -160,7 +163,7 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 		return guise_fail((int)-ifindex, "link %s: the stack refuses it: %s", name,
 				  strerror((int)-ifindex));
 	}
-	guise_pump_wake(s);	/* it sleeps on the descriptors it knew of */
+	guise_pump_wake(s); /* it sleeps on the descriptors it knew of */
 	return (int)ifindex;
 }
 
@@ -177,8 +180,10 @@ int guise_link_del(struct guise_stack *s, const char *name)
 	if (index < 0)
 		return guise_fail(ENODEV, "link %s: the stack has no link of this name", name);
 	if (!s->creator)
-		return guise_fail(EPERM, "link %s: only the process that made the stack can remove a "
-				  "link", name);
+		return guise_fail(EPERM,
+				  "link %s: only the process that made the stack can remove a "
+				  "link",
+				  name);
 	ret = guise_call(s, GUISE_NR_LINK_DEL, index, 0, 0, 0, 0, 0);
 	if (ret < 0)
 		return guise_fail((int)-ret, "link %s: the stack keeps it: %s", name,

@@ -25,7 +25,7 @@ struct guise_link_backend;
 struct guise_link_port {
 	const struct guise_link_backend *backend;
 	int fd[GUISE_LINK_FDS]; /* -1: none */
-	void *state;		/* the backend's own, per process */
+	void *state;            /* the backend's own, per process */
 };
 
 struct guise_link_backend {
@@ -41,11 +41,10 @@ struct guise_link_backend {
 	 * port->fd[] and, in link, features, mtu and mac where they are
 	 * still zero. 0 or -errno (with guise_fail()'s sentence).
 	 */
-	int (*open)(struct guise_stack *s, struct guise_link *link,
-		    struct guise_link_port *port, const char *spec);
+	int (*open)(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
+		    const char *spec);
 	/* A member got the descriptors: map what must be mapped. 0 or -errno. */
-	int (*attach)(struct guise_stack *s, struct guise_link *link,
-		      struct guise_link_port *port);
+	int (*attach)(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port);
 	/* Host contract: see frame_out and frame_in in guise/host_ops.h. */
 	int64_t (*out)(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n);
 	int64_t (*in)(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n);

@@ -33,13 +33,13 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define CABLE_MAGIC	0x4775697365703031ULL
-/* Malformed frames skipped in one call, so that a flood cannot hold the CPU. */
-#define PAIR_SKIP	16
+#define CABLE_MAGIC 0x4775697365703031ULL
+/* Malformed frames and bells in one call, so that a flood cannot hold the CPU. */
+#define PAIR_SKIP 16
 
 struct cable {
 	uint64_t magic;
-	struct guise_ring ring[2];	/* ring[e] is written by end e */
+	struct guise_ring ring[2]; /* ring[e] is written by end e */
 };
 
 struct pair_end {
@@ -70,34 +70,50 @@ static int64_t pair_out(struct guise_link_port *port, const struct guise_iov *io
 /* Nothing in the ring: true when the caller should look again at once. */
 static bool pair_settle(struct pair_end *e, int bell)
 {
+	uint32_t state = __atomic_load_n(&e->rx->bell, __ATOMIC_SEQ_CST);
 	uint64_t count;
 
-	if (__atomic_load_n(&e->rx->bell, __ATOMIC_SEQ_CST) == GUISE_BELL_RUNG) {
+	/*
+	 * While we were awake nobody rang. Otherwise the bell is silenced, even if the ring does
+	 * not say that it was rung: else a hostile end could keep us awake for good.
+	 */
+	if (state != GUISE_BELL_AWAKE) {
+		if (host_sys(SYS_read, bell, &count, sizeof(count)) > 0) {
+			__atomic_store_n(&e->rx->bell, GUISE_BELL_AWAKE, __ATOMIC_SEQ_CST);
+			return true;
+		}
 		/* Not there yet: the other end is between saying and ringing. */
-		if (host_sys(SYS_read, bell, &count, sizeof(count)) < 0)
+		if (state == GUISE_BELL_RUNG)
 			return false;
-		__atomic_store_n(&e->rx->bell, GUISE_BELL_AWAKE, __ATOMIC_SEQ_CST);
 	}
 	return guise_ring_sleep(e->rx);
+}
+
+/* Tells the port if the other end has said that there is room again. */
+static void pair_resume(struct pair_end *e)
+{
+	if (!guise_ring_resume(e->tx))
+		return;
+	__atomic_fetch_or(&e->region->tx_pending, 1u << (e->link - e->region->links),
+			  __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&e->region->irq_pending, GUISE_IRQ_TX, __ATOMIC_SEQ_CST);
 }
 
 static int64_t pair_in(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
 {
 	struct pair_end *e = port->state;
 	int64_t ret;
-	int skipped = 0;
+	int skipped;
 
-	if (guise_ring_resume(e->tx)) {
-		__atomic_fetch_or(&e->region->tx_pending, 1u << (e->link - e->region->links),
-				  __ATOMIC_SEQ_CST);
-		__atomic_fetch_or(&e->region->irq_pending, GUISE_IRQ_TX, __ATOMIC_SEQ_CST);
-	}
-	while (skipped < PAIR_SKIP) {
+	pair_resume(e);
+	for (skipped = 0; skipped < PAIR_SKIP; skipped++) {
 		ret = guise_ring_get(e->rx, iov, n);
 		if (ret == -EAGAIN) {
-			if (!pair_settle(e, port->fd[0]))
-				return -EAGAIN;
-			continue;
+			if (pair_settle(e, port->fd[0]))
+				continue;
+			/* It may have been what the bell, now silent, was rung for. */
+			pair_resume(e);
+			return -EAGAIN;
 		}
 		if (guise_ring_freed(e->rx) &&
 		    __atomic_exchange_n(&e->tx->bell, GUISE_BELL_RUNG, __ATOMIC_SEQ_CST) !=
@@ -106,17 +122,14 @@ static int64_t pair_in(struct guise_link_port *port, const struct guise_iov *iov
 		if (ret >= 0 && guise_frame_ok(iov[0].base, ret))
 			return ret;
 		e->link->rx_malformed++;
-		skipped++;
 	}
 	/* More may be there, for which nobody will ring: do it ourselves. */
-	if (__atomic_exchange_n(&e->rx->bell, GUISE_BELL_RUNG, __ATOMIC_SEQ_CST) !=
-	    GUISE_BELL_RUNG)
+	if (__atomic_exchange_n(&e->rx->bell, GUISE_BELL_RUNG, __ATOMIC_SEQ_CST) != GUISE_BELL_RUNG)
 		ring_bell(port->fd[0]);
 	return -EAGAIN;
 }
 
-static int pair_attach(struct guise_stack *s, struct guise_link *link,
-		       struct guise_link_port *port)
+static int pair_attach(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port)
 {
 	struct pair_end *e;
 	struct stat st;
@@ -149,20 +162,23 @@ static int pair_attach(struct guise_stack *s, struct guise_link *link,
 	return 0;
 }
 
-static int pair_open(struct guise_stack *s, struct guise_link *link,
-		     struct guise_link_port *port, const char *spec)
+static int pair_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
+		     const char *spec)
 {
 	int memory, bell[2], err;
 	unsigned int end;
 	char rest;
 
 	if (s->region->clock_mode == GUISE_CLOCK_SIM)
-		return guise_fail(EINVAL, "pair: a simulated stack cannot be cabled to another, their "
+		return guise_fail(EINVAL,
+				  "pair: a simulated stack cannot be cabled to another, their "
 				  "times differ; use two namespaces of one stack (guise_veth_add)");
 	if (sscanf(spec, "fd=%d:%d:%d:%u%c", &memory, &bell[0], &bell[1], &end, &rest) != 4 ||
 	    end > 1)
-		return guise_fail(EINVAL, "pair: \"%s\": expected fd=MEMORY:BELL0:BELL1:END; "
-				  "guise_pair() makes both ends at once", spec);
+		return guise_fail(EINVAL,
+				  "pair: \"%s\": expected fd=MEMORY:BELL0:BELL1:END; "
+				  "guise_pair() makes both ends at once",
+				  spec);
 	for (int i = 0; i < 2; i++)
 		if (host_sys(SYS_fcntl, bell[i], F_SETFL, O_NONBLOCK) < 0)
 			return guise_fail(EBADF, "pair: descriptor %d is not open", bell[i]);
@@ -246,8 +262,7 @@ static int plug(struct guise_stack *s, const char *name, const int fd[3], int en
 	return ret < 0 ? ret : 0;
 }
 
-int guise_pair(struct guise_stack *a, const char *name_a, struct guise_stack *b,
-	       const char *name_b)
+int guise_pair(struct guise_stack *a, const char *name_a, struct guise_stack *b, const char *name_b)
 {
 	int fd[3], err;
 

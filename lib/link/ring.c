@@ -150,6 +150,6 @@ bool guise_ring_resume(struct guise_ring *r)
 	uint32_t freed = GUISE_FULL_FREED;
 
 	return __atomic_load_n(&r->full, __ATOMIC_RELAXED) == GUISE_FULL_FREED &&
-	       __atomic_compare_exchange_n(&r->full, &freed, GUISE_FULL_NO, false,
-					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	       __atomic_compare_exchange_n(&r->full, &freed, GUISE_FULL_NO, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_RELAXED);
 }

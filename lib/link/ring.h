@@ -36,8 +36,8 @@ enum { GUISE_BELL_AWAKE, GUISE_BELL_ASLEEP, GUISE_BELL_RUNG };
 enum { GUISE_FULL_NO, GUISE_FULL_WAITS, GUISE_FULL_FREED };
 
 struct guise_ring {
-	uint64_t head __attribute__((aligned(64)));	/* written by the producer */
-	uint64_t tail __attribute__((aligned(64)));	/* written by the consumer */
+	uint64_t head __attribute__((aligned(64))); /* written by the producer */
+	uint64_t tail __attribute__((aligned(64))); /* written by the consumer */
 	uint32_t bell __attribute__((aligned(64)));
 	uint32_t full;
 	uint8_t data[GUISE_RING_BYTES] __attribute__((aligned(64)));

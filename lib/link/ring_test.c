@@ -17,8 +17,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define FRAMES	  60000
-#define PATIENCE  20000 /* ms without progress: a wake-up was lost */
+#define FRAMES   60000
+#define PATIENCE 20000 /* ms without progress: a wake-up was lost */
 
 static struct guise_ring *ring;
 static int consumer_bell, producer_bell;

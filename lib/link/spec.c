@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MTU_MIN	68	/* RFC 791: every IPv4 link carries this much */
-#define MTU_MAX	65535
+#define MTU_MIN 68 /* RFC 791: every IPv4 link carries this much */
+#define MTU_MAX 65535
 
 static int parse_mac(const char *text, uint8_t mac[6])
 {
@@ -21,15 +21,18 @@ static int parse_mac(const char *text, uint8_t mac[6])
 	for (i = 0; i < 6; i++) {
 		if (!isxdigit((unsigned char)p[0]) || !isxdigit((unsigned char)p[1]) ||
 		    p[2] != (i < 5 ? ':' : '\0'))
-			return guise_fail(EINVAL, "link: mac=%s: expected six bytes, such as "
-					  "mac=02:00:00:00:00:01", text);
+			return guise_fail(EINVAL,
+					  "link: mac=%s: expected six bytes, such as "
+					  "mac=02:00:00:00:00:01",
+					  text);
 		m[i] = (uint8_t)strtoul(p, NULL, 16);
 		p += 3;
 	}
 	if ((m[0] & 1) || !memcmp(m, zero, 6))
-		return guise_fail(EINVAL, "link: mac=%s is %s; an interface needs an address of its "
-				  "own, such as 02:00:00:00:00:01", text,
-				  m[0] & 1 ? "a group address" : "no address");
+		return guise_fail(EINVAL,
+				  "link: mac=%s is %s; an interface needs an address of its "
+				  "own, such as 02:00:00:00:00:01",
+				  text, m[0] & 1 ? "a group address" : "no address");
 	memcpy(mac, m, 6);
 	return 0;
 }
@@ -100,7 +103,9 @@ int guise_link_name_check(const char *name)
 		if (isspace((unsigned char)name[i]) || name[i] == '/' || name[i] == ':')
 			break;
 	if (!len || len > 15 || i < len || !strcmp(name, ".") || !strcmp(name, ".."))
-		return guise_fail(EINVAL, "link: \"%s\" is no interface name: 1 to 15 characters, "
-				  "without blanks, slashes and colons", name);
+		return guise_fail(EINVAL,
+				  "link: \"%s\" is no interface name: 1 to 15 characters, "
+				  "without blanks, slashes and colons",
+				  name);
 	return 0;
 }

@@ -8,10 +8,10 @@
 
 struct guise_link_spec {
 	char kind[16];
-	char rest[128];		/* after "kind:", for the backend */
+	char rest[128]; /* after "kind:", for the backend */
 	bool has_mac;
 	uint8_t mac[6];
-	uint32_t mtu;		/* 0: not given */
+	uint32_t mtu; /* 0: not given */
 	bool offload_off;
 };
 

@@ -13,8 +13,8 @@ static void refuses(const char *text, const char *word)
 	struct guise_link_spec spec;
 	int err = guise_link_spec_parse(text, &spec);
 
-	if (!tap(err == -EINVAL && strstr(guise_error(), word), "refuses \"%.40s\", naming %s", text,
-		 word))
+	if (!tap(err == -EINVAL && strstr(guise_error(), word), "refuses \"%.40s\", naming %s",
+		 text, word))
 		printf("# %s\n", guise_error());
 }
 

@@ -26,9 +26,9 @@
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 
-#define TAP_FLAGS	(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
+#define TAP_FLAGS (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
 /* Malformed frames skipped in one call, so that a flood cannot hold the CPU. */
-#define TAP_SKIP	16
+#define TAP_SKIP 16
 
 _Static_assert(sizeof(struct guise_iov) == sizeof(struct iovec), "passed to readv(2) as it is");
 
@@ -38,12 +38,16 @@ static int tap_make(const char *ifname)
 	long fd, ret;
 
 	if (!*ifname || strlen(ifname) >= IFNAMSIZ)
-		return guise_fail(EINVAL, "tap: \"%s\" is no interface name (1 to %d characters); "
-				  "expected tap:IFNAME or tap:fd=N", ifname, IFNAMSIZ - 1);
+		return guise_fail(EINVAL,
+				  "tap: \"%s\" is no interface name (1 to %d characters); "
+				  "expected tap:IFNAME or tap:fd=N",
+				  ifname, IFNAMSIZ - 1);
 	fd = host_sys(SYS_openat, AT_FDCWD, "/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
-		return guise_fail((int)-fd, "tap: cannot open /dev/net/tun: %s; the host needs its "
-				  "tun driver (modprobe tun)", strerror((int)-fd));
+		return guise_fail((int)-fd,
+				  "tap: cannot open /dev/net/tun: %s; the host needs its "
+				  "tun driver (modprobe tun)",
+				  strerror((int)-fd));
 	strcpy(req.ifr_name, ifname);
 	ret = host_sys(SYS_ioctl, fd, TUNSETIFF, &req);
 	if (!ret)
@@ -51,9 +55,12 @@ static int tap_make(const char *ifname)
 	host_sys(SYS_close, fd);
 	switch (-ret) {
 	case EPERM:
-		return guise_fail(EPERM, "tap: to use %s this process lacks CAP_NET_ADMIN; run it as "
-				  "root, or have root give you the device: ip tuntap add dev %s mode "
-				  "tap vnet_hdr user $USER", ifname, ifname);
+		return guise_fail(
+			EPERM,
+			"tap: to use %s this process lacks CAP_NET_ADMIN; run it as "
+			"root, or have root give you the device: ip tuntap add dev %s mode "
+			"tap vnet_hdr user $USER",
+			ifname, ifname);
 	case EBUSY:
 		return guise_fail(EBUSY, "tap: another process has %s open; choose another name",
 				  ifname);
@@ -73,15 +80,18 @@ static int tap_copy(const char *number)
 	long fd = strtol(number, &end, 10), ret;
 
 	if (end == number || *end || fd < 0 || fd > INT32_MAX)
-		return guise_fail(EINVAL, "tap: fd=%s: expected the number of an open tap descriptor",
+		return guise_fail(EINVAL,
+				  "tap: fd=%s: expected the number of an open tap descriptor",
 				  number);
 	ret = host_sys(SYS_ioctl, fd, TUNGETIFF, &req);
 	if (ret < 0)
 		return guise_fail((int)-ret, "tap: fd=%ld is not a tap descriptor (%s)", fd,
 				  strerror((int)-ret));
 	if ((req.ifr_flags & TAP_FLAGS) != TAP_FLAGS)
-		return guise_fail(EINVAL, "tap: fd=%ld (%.*s) lacks%s%s%s; open it with IFF_TAP | "
-				  "IFF_NO_PI | IFF_VNET_HDR", fd, IFNAMSIZ, req.ifr_name,
+		return guise_fail(EINVAL,
+				  "tap: fd=%ld (%.*s) lacks%s%s%s; open it with IFF_TAP | "
+				  "IFF_NO_PI | IFF_VNET_HDR",
+				  fd, IFNAMSIZ, req.ifr_name,
 				  req.ifr_flags & IFF_TAP ? "" : " IFF_TAP",
 				  req.ifr_flags & IFF_NO_PI ? "" : " IFF_NO_PI",
 				  req.ifr_flags & IFF_VNET_HDR ? "" : " IFF_VNET_HDR");
@@ -98,16 +108,15 @@ static int tap_copy(const char *number)
 	return (int)ret;
 }
 
-static int tap_attach(struct guise_stack *s, struct guise_link *link,
-		      struct guise_link_port *port)
+static int tap_attach(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port)
 {
 	(void)s;
 	port->state = link;
 	return 0;
 }
 
-static int tap_open(struct guise_stack *s, struct guise_link *link,
-		    struct guise_link_port *port, const char *spec)
+static int tap_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
+		    const char *spec)
 {
 	int hdr = GUISE_FRAME_HDR, fd;
 	unsigned int offload = 0;
@@ -126,8 +135,10 @@ static int tap_open(struct guise_stack *s, struct guise_link *link,
 		ret = host_sys(SYS_ioctl, fd, TUNSETOFFLOAD, offload);
 	if (ret < 0) {
 		host_sys(SYS_close, fd);
-		return guise_fail((int)-ret, "tap: the host's kernel refuses the virtio-net header "
-				  "or its offloads: %s", strerror((int)-ret));
+		return guise_fail((int)-ret,
+				  "tap: the host's kernel refuses the virtio-net header "
+				  "or its offloads: %s",
+				  strerror((int)-ret));
 	}
 	port->fd[0] = fd;
 	return tap_attach(s, link, port);
@@ -150,7 +161,7 @@ static int64_t tap_in(struct guise_link_port *port, const struct guise_iov *iov,
 			return ret;
 		link->rx_malformed++;
 	}
-	return -EAGAIN;		/* the descriptor is still readable, so we will be back */
+	return -EAGAIN; /* the descriptor is still readable, so we will be back */
 }
 
 static void tap_detach(struct guise_link_port *port)

@@ -29,7 +29,8 @@ static int find_ticket(int ticket)
 	if (ticket >= 0)
 		return ticket;
 	if (!text)
-		return guise_fail(ENOENT, "join: GUISE_STACK is not set: this program was not started "
+		return guise_fail(ENOENT,
+				  "join: GUISE_STACK is not set: this program was not started "
 				  "by guise run or guise exec");
 	n = strtol(text, &end, 10);
 	if (end == text || *end || n < 0 || n > INT32_MAX)
@@ -60,14 +61,17 @@ static int await(int fd, short events, uint64_t deadline)
 static int send_request(int ticket, int channel, uint64_t deadline)
 {
 	struct guise_join_request q = {
-		.magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI,
+		.magic = GUISE_JOIN_MAGIC,
+		.abi = GUISE_ABI,
 		.pid = (int32_t)host_sys(SYS_getpid),
 	};
 	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(16))) = { 0 };
 	struct iovec iov = { &q, sizeof(q) };
 	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
 	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	long ret;
@@ -80,7 +84,7 @@ static int send_request(int ticket, int channel, uint64_t deadline)
 		ret = host_sys(SYS_sendmsg, ticket, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (ret >= 0)
 			return 0;
-		if (ret == -EAGAIN)	/* others join, too, and the holder is behind */
+		if (ret == -EAGAIN) /* others join, too, and the holder is behind */
 			ret = await(ticket, POLLOUT, deadline);
 		if (ret < 0 && ret != -EINTR)
 			return (int)ret;
@@ -94,8 +98,10 @@ static long receive_reply(int channel, struct guise_join_reply *r, int *fd, int 
 	char control[CMSG_SPACE(GUISE_JOIN_MAX_FDS * sizeof(int))] __attribute__((aligned(16)));
 	struct iovec iov = { r, sizeof(*r) };
 	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
 	};
 	struct cmsghdr *c;
 	long ret;
@@ -134,8 +140,10 @@ static int ask(int ticket, struct guise_join_reply *r, int *fd, int *fds)
 	if (ret >= 0)
 		ret = guise_join_check_reply(r, (size_t)ret, *fds);
 	else if (ret == -EBADF || ret == -ENOTSOCK || ret == -EOPNOTSUPP)
-		guise_fail((int)-ret, "join: descriptor %d is not a ticket; was it closed or "
-			   "replaced by the program that started this one?", ticket);
+		guise_fail((int)-ret,
+			   "join: descriptor %d is not a ticket; was it closed or "
+			   "replaced by the program that started this one?",
+			   ticket);
 	else if (ret == -EPIPE || ret == -ECONNRESET || ret == -ENOTCONN || ret == -ECONNREFUSED)
 		ret = guise_fail(ENETDOWN, "join: the stack's holder is gone");
 	else
@@ -163,8 +171,10 @@ static int attach_links(struct guise_stack *s)
 			continue;
 		backend = guise_link_backend(link->kind);
 		if (!backend)
-			return guise_fail(EPROTO, "join: the stack has a link of kind \"%.16s\", which "
-					  "this libguise does not know", link->kind);
+			return guise_fail(EPROTO,
+					  "join: the stack has a link of kind \"%.16s\", which "
+					  "this libguise does not know",
+					  link->kind);
 		err = backend->attach(s, link, &s->port[i]);
 		if (!err)
 			s->port[i].backend = backend;

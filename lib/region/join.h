@@ -27,25 +27,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GUISE_JOIN_MAGIC	0x6e694f4aU
-#define GUISE_JOIN_FIXED_FDS	4
-#define GUISE_JOIN_MAX_FDS	(GUISE_JOIN_FIXED_FDS + GUISE_MAX_LINKS * GUISE_LINK_FDS)
+#define GUISE_JOIN_MAGIC     0x6e694f4aU
+#define GUISE_JOIN_FIXED_FDS 4
+#define GUISE_JOIN_MAX_FDS   (GUISE_JOIN_FIXED_FDS + GUISE_MAX_LINKS * GUISE_LINK_FDS)
 
 struct guise_join_request {
 	uint32_t magic;
-	uint32_t abi;		/* GUISE_ABI of the joiner's library */
-	int32_t pid;		/* as the joiner sees itself; for messages only */
+	uint32_t abi; /* GUISE_ABI of the joiner's library */
+	int32_t pid;  /* as the joiner sees itself; for messages only */
 	uint32_t pad;
 };
 
 struct guise_join_reply {
 	uint32_t magic;
 	uint32_t abi;
-	int32_t status;		/* 0, or -errno with the sentence in error */
-	uint32_t proc;		/* the joiner's place in region->procs */
-	uint64_t base;		/* where the region must be mapped */
-	uint32_t fds;		/* descriptors that come with this message */
-	uint8_t links[GUISE_MAX_LINKS];	/* how many of them belong to each link */
+	int32_t status;                 /* 0, or -errno with the sentence in error */
+	uint32_t proc;                  /* the joiner's place in region->procs */
+	uint64_t base;                  /* where the region must be mapped */
+	uint32_t fds;                   /* descriptors that come with this message */
+	uint8_t links[GUISE_MAX_LINKS]; /* how many of them belong to each link */
 	uint32_t pad;
 	char error[256];
 };

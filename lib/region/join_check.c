@@ -12,9 +12,11 @@ int guise_join_check_request(const struct guise_join_request *q, size_t len, int
 		return guise_fail(EPROTO, "join: not a request (%zu bytes; expected %zu)", len,
 				  sizeof(*q));
 	if (q->abi != GUISE_ABI)
-		return guise_fail(EPROTONOSUPPORT, "join: process %d has a libguise of another "
+		return guise_fail(EPROTONOSUPPORT,
+				  "join: process %d has a libguise of another "
 				  "version (%u) than the holder (%d); restart the stack with one "
-				  "version", q->pid, q->abi, GUISE_ABI);
+				  "version",
+				  q->pid, q->abi, GUISE_ABI);
 	if (fds != 1)
 		return guise_fail(EPROTO, "join: a request with %d descriptors; expected 1", fds);
 	return 0;
@@ -25,25 +27,31 @@ int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds
 	unsigned int expected = GUISE_JOIN_FIXED_FDS;
 
 	if (len != sizeof(*r) || r->magic != GUISE_JOIN_MAGIC)
-		return guise_fail(EPROTO, "join: what the ticket leads to is not a guise holder (an "
-				  "answer of %zu bytes; expected %zu)", len, sizeof(*r));
+		return guise_fail(EPROTO,
+				  "join: what the ticket leads to is not a guise holder (an "
+				  "answer of %zu bytes; expected %zu)",
+				  len, sizeof(*r));
 	if (r->abi != GUISE_ABI)
-		return guise_fail(EPROTONOSUPPORT, "join: the holder is of another version (%u) than "
-				  "this libguise (%d); restart the stack with one version", r->abi,
-				  GUISE_ABI);
+		return guise_fail(EPROTONOSUPPORT,
+				  "join: the holder is of another version (%u) than "
+				  "this libguise (%d); restart the stack with one version",
+				  r->abi, GUISE_ABI);
 	if (!memchr(r->error, '\0', sizeof(r->error)))
 		return guise_fail(EPROTO, "join: an answer without an end");
 	if (r->status)
-		return r->status < 0 ? 0 : guise_fail(EPROTO, "join: an answer with status %d",
-						      r->status);
+		return r->status < 0
+			       ? 0
+			       : guise_fail(EPROTO, "join: an answer with status %d", r->status);
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		if (r->links[i] > GUISE_LINK_FDS)
 			return guise_fail(EPROTO, "join: a link with %u descriptors", r->links[i]);
 		expected += r->links[i];
 	}
 	if (r->fds != expected || fds != (int)expected)
-		return guise_fail(EPROTO, "join: %d descriptors came with the answer instead of %u; "
-				  "is the limit of open files (ulimit -n) reached?", fds, expected);
+		return guise_fail(EPROTO,
+				  "join: %d descriptors came with the answer instead of %u; "
+				  "is the limit of open files (ulimit -n) reached?",
+				  fds, expected);
 	if (r->proc >= GUISE_MAX_PROCS || !r->base || r->base % 4096)
 		return guise_fail(EPROTO, "join: an answer with process %u and base %#lx", r->proc,
 				  (unsigned long)r->base);

@@ -3,11 +3,14 @@
  * The join protocol, with a holder that has a region but no kernel: which
  * messages are judged well-formed; that a joiner gets what it needs; that
  * nonsense, foreign channels and other versions are refused with a sentence,
- * counted, and leave no descriptor open; that a member's death is seen.
+ * counted, and leave no descriptor open; that a member's death is seen, and what
+ * it leaves behind among those who wait is cleared away.
  */
 #include "region/join.h"
 
+#include "region/bury.h"
 #include "region/serve.h"
+#include "region/vcpu.h"
 #include "test/tap.h"
 
 #include <dirent.h>
@@ -23,7 +26,7 @@
 
 static struct guise_server server;
 static struct guise_stack holder;
-static int ticket;	/* the joiners' end */
+static int ticket; /* the joiners' end */
 
 static void judge(void)
 {
@@ -63,7 +66,8 @@ static void judge(void)
 	tap(guise_join_check_reply(&r, sizeof(r), 7) == -EPROTO, "not with one that nobody has");
 	r = good;
 	r.proc = GUISE_MAX_PROCS;
-	tap(guise_join_check_reply(&r, sizeof(r), 6) == -EPROTO, "not with a place beyond the table");
+	tap(guise_join_check_reply(&r, sizeof(r), 6) == -EPROTO,
+	    "not with a place beyond the table");
 	r = good;
 	r.base++;
 	tap(guise_join_check_reply(&r, sizeof(r), 6) == -EPROTO, "not with half a page for a base");
@@ -156,6 +160,10 @@ static void make_holder(void)
 	r->procs[0].used = r->procs[1].used = 1;
 	holder.region = r;
 	holder.creator = true;
+	holder.pump_running = true; /* this test is the pump */
+	holder.slots = calloc(GUISE_MAX_SLOTS, sizeof(*holder.slots));
+	if (!holder.slots)
+		abort();
 	holder.control = holder.alive = -1;
 	holder.memfd = memfd_create("guise-test", MFD_CLOEXEC);
 	holder.image_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -204,9 +212,12 @@ static void admits(void)
 	tap(!guise_server_hear(&server, 2), "its channel hangs up");
 	guise_server_gone(&server, 2);
 	guise_server_gone(&server, 2);
+	tap(!holder.region->procs[2].dead && guise_bury_unfinished(&holder) && !server.members,
+	    "its burial waits for the pump");
+	guise_bury_pending(&holder);
 	tap(holder.region->procs[2].dead && (holder.region->irq_pending & GUISE_IRQ_REAP) &&
-		    !server.members,
-	    "it is marked dead for the reaper, once");
+		    !guise_bury_unfinished(&holder),
+	    "which marks it dead for the reaper, once");
 }
 
 static void refuses(const char *name, const void *data, size_t len, const int *fd, int n,
@@ -331,9 +342,52 @@ static void ends(void)
 
 	channel(pair);
 	close(pair[1]);
-	tap(!guise_join(pair[0], &err) && err == -ENETDOWN && strstr(guise_error(), "holder is gone"),
+	tap(!guise_join(pair[0], &err) && err == -ENETDOWN &&
+		    strstr(guise_error(), "holder is gone"),
 	    "to join a holder that is gone: a sentence");
 	close(pair[0]);
+}
+
+/* Slots 1 to 5 wait, as follower of each other or as leader (5); 2 and 4 to 6
+ * are of the process that dies, 6 works in its program. */
+static void buries(void)
+{
+	struct guise_region *r = holder.region;
+	struct guise_slot *slot = holder.slots;
+
+	memset(slot, 0, GUISE_MAX_SLOTS * sizeof(*slot));
+	for (uint32_t i = 1; i <= 6; i++) {
+		slot[i].used = 1;
+		slot[i].id = i;
+		slot[i].task = i;
+		slot[i].waiting = i < 6;
+		slot[i].proc = i == 1 || i == 3 ? 1 : 7;
+		slot[i].wait_prev = i < 5 ? i - 1 : 0;
+		slot[i].wait_next = i < 4 ? i + 1 : 0;
+	}
+	r->wait_head = 1;
+	r->leader = 5;
+	r->online = 1;
+	r->starving = 3;
+	slot[2].belled = slot[3].belled = 1;
+	r->bell_pending = 2;
+	r->lock = 3 | GUISE_LOCK_CONTENDED;
+
+	guise_bury(&holder, 7);
+	guise_bury_pending(&holder);
+	tap(!r->dead && r->procs[7].dead, "a process dies that waits in the stack");
+	tap(r->wait_head == 1 && slot[1].wait_next == 3 && slot[3].wait_prev == 1 &&
+		    !slot[3].wait_next,
+	    "the living follow each other");
+	tap(!r->leader && !r->starving, "nobody leads, nobody starves");
+	tap(r->bell_pending == 1 && !slot[2].belled && slot[3].belled, "its bell is taken back");
+	tap(!r->online, "what it had running counts no more");
+
+	r->lock = 6 | GUISE_LOCK_CONTENDED;
+	guise_bury(&holder, 1);
+	tap(!r->dead, "another dies while a dead one's thread seems to own the virtual CPU");
+	guise_bury(&holder, 7);
+	tap(r->dead, "that one's death is the stack's");
 }
 
 int main(void)
@@ -343,6 +397,7 @@ int main(void)
 	admits();
 	refusals();
 	joins();
+	buries();
 	ends();
 	return tap_end();
 }

@@ -23,13 +23,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define MANY_FDS 253	/* SCM_MAX_FD: the most that one message can carry */
+#define MANY_FDS 253 /* SCM_MAX_FD: the most that one message can carry */
 
 /* A message as it came over the ticket. */
 struct incoming {
 	struct guise_join_request request;
 	long len;
-	struct ucred sender;	/* pid 0: not said */
+	struct ucred sender; /* pid 0: not said */
 	int fd[MANY_FDS];
 	int fds;
 };
@@ -46,8 +46,8 @@ int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket)
 		v->control[i] = -1;
 	ret = host_sys(SYS_setsockopt, ticket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	if (ret < 0)
-		return guise_fail((int)-ret, "the ticket (descriptor %d) is not a socket: %s", ticket,
-				  strerror((int)-ret));
+		return guise_fail((int)-ret, "the ticket (descriptor %d) is not a socket: %s",
+				  ticket, strerror((int)-ret));
 	ret = host_sys(SYS_pipe2, v->alive, O_CLOEXEC | O_NONBLOCK);
 	if (ret < 0)
 		return guise_fail((int)-ret, "no pipe for the members: %s", strerror((int)-ret));
@@ -67,15 +67,16 @@ static bool receive(int ticket, struct incoming *in)
 		__attribute__((aligned(16)));
 	struct iovec iov = { &in->request, sizeof(in->request) };
 	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
 	};
 	struct cmsghdr *c;
 
 	memset(in, 0, sizeof(*in));
 	/* MSG_TRUNC: the whole length, so that a longer message is seen as such. */
-	in->len = host_sys(SYS_recvmsg, ticket, &m,
-			   MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+	in->len = host_sys(SYS_recvmsg, ticket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
 	if (in->len < 0)
 		return false;
 	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
@@ -195,7 +196,9 @@ static long answer(int channel, const struct guise_join_reply *r, const int *fd)
 static void refuse(int channel, int err)
 {
 	struct guise_join_reply r = {
-		.magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI, .status = err,
+		.magic = GUISE_JOIN_MAGIC,
+		.abi = GUISE_ABI,
+		.status = err,
 	};
 
 	snprintf(r.error, sizeof(r.error), "%s", guise_error());

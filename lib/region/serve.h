@@ -7,11 +7,11 @@
 
 struct guise_server {
 	struct guise_stack *s;
-	int ticket;			/* -1 once every copy of its other end is closed */
-	int alive[2];			/* the members' sign of life of us: we hold [1] */
-	int control[GUISE_MAX_PROCS];	/* a member's channel, by process index; -1: none */
-	unsigned int members;		/* now */
-	uint64_t joined, refused;	/* ever */
+	int ticket;                   /* -1 once every copy of its other end is closed */
+	int alive[2];                 /* the members' sign of life of us: we hold [1] */
+	int control[GUISE_MAX_PROCS]; /* a member's channel, by process index; -1: none */
+	unsigned int members;         /* now */
+	uint64_t joined, refused;     /* ever */
 };
 
 /* s is booted and its links are open. Takes the ticket. */

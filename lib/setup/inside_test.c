@@ -18,7 +18,7 @@
 #define MS 1000000ULL
 
 static struct guise_stack *s;
-static int far;		/* the other namespace */
+static int far; /* the other namespace */
 static int near_fd, far_fd;
 
 static void done(int err, const char *name)
@@ -65,7 +65,7 @@ static uint64_t flight(size_t bytes)
 		if (guise_poll(s, &p, 1, 50) != 1)
 			return LOST;
 		guise_recvfrom(s, far_fd, buf, sizeof(buf), 0, NULL, NULL);
-	} while (buf[0] != number);	/* an older one that was only late */
+	} while (buf[0] != number); /* an older one that was only late */
 	return guise_clock(s) - began;
 }
 
@@ -158,7 +158,8 @@ static void settings(void)
 	tap(guise_sysctl_get(s, "net.ipv4.tcp_congestion_control", text, sizeof(text)) == 3 &&
 		    !strcmp(text, "bbr"),
 	    "which can be read");
-	fails(guise_sysctl_set(s, "net.ipv4.tcp_congestion_control", "tahoe"), ENOENT, "valid are ");
+	fails(guise_sysctl_set(s, "net.ipv4.tcp_congestion_control", "tahoe"), ENOENT,
+	      "valid are ");
 	fails(guise_sysctl_set(s, "net.ipv4.tcp_congestion", "bbr"), ENOENT,
 	      "net.ipv4.tcp_congestion_control");
 	done(guise_sysctl_set(s, "net.mptcp.enabled", "1"), "MPTCP is there");

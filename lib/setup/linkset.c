@@ -27,7 +27,7 @@ static void list_interfaces(struct guise_stack *s, char *names, size_t size)
 	while ((line = strsep(&rest, "\n"))) {
 		colon = strchr(line, ':');
 		if (!colon)
-			continue;	/* the two lines of the table's head */
+			continue; /* the two lines of the table's head */
 		*colon = '\0';
 		line += strspn(line, " ");
 		len += (size_t)snprintf(names + len, size - len, "%s%s", len ? ", " : "", line);
@@ -46,8 +46,8 @@ int guise_ifindex(struct guise_stack *s, const char *dev)
 	if (!*dev || strlen(dev) >= IFNAMSIZ)
 		return guise_fail(EINVAL, "\"%s\" is no interface name (1 to %d characters)", dev,
 				  IFNAMSIZ - 1);
-	fd = (int)guise_call(s, GUISE_NR_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC,
-			     NETLINK_ROUTE, 0, 0, 0);
+	fd = (int)guise_call(s, GUISE_NR_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE,
+			     0, 0, 0);
 	if (fd < 0)
 		return guise_fail(-fd, "no netlink socket in the stack: %s", strerror(-fd));
 	strcpy(req.ifr_name, dev);
@@ -137,8 +137,10 @@ int guise_veth_add(struct guise_stack *s, int ns_a, const char *name_a, int ns_b
 		first = (int)guise_call(s, GUISE_NR_openat, AT_FDCWD, (long)"/proc/1/ns/net",
 					O_RDONLY | O_CLOEXEC, 0, 0, 0);
 		if (first < 0)
-			return guise_fail(-first, "veth %s: cannot open the stack's first "
-					  "namespace: %s", name_a, strerror(-first));
+			return guise_fail(-first,
+					  "veth %s: cannot open the stack's first "
+					  "namespace: %s",
+					  name_a, strerror(-first));
 	}
 	guise_nl_begin(&m, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &body, sizeof(body));
 	guise_nl_str(&m, IFLA_IFNAME, name_a);

@@ -60,8 +60,10 @@ static int parse_flags(const char *text, uint32_t *flags)
 			if (strlen(known[i].name) == len && !strncmp(known[i].name, text, len))
 				break;
 		if (i == sizeof(known) / sizeof(known[0]))
-			return guise_fail(EINVAL, "mptcp endpoint: unknown flag \"%.*s\"; known are "
-					  "signal, subflow, backup, fullmesh", (int)len, text);
+			return guise_fail(EINVAL,
+					  "mptcp endpoint: unknown flag \"%.*s\"; known are "
+					  "signal, subflow, backup, fullmesh",
+					  (int)len, text);
 		*flags |= known[i].bit;
 		text += len;
 	}
@@ -98,8 +100,7 @@ int guise_mptcp_endpoint(struct guise_stack *s, const char *addr, const char *de
 	guise_nl_begin(&m, (uint16_t)family, 0, &body, sizeof(body));
 	nest = guise_nl_nest(&m, MPTCP_PM_ATTR_ADDR | NLA_F_NESTED, NULL, 0);
 	guise_nl_u16(&m, MPTCP_PM_ADDR_ATTR_FAMILY, p.family);
-	guise_nl_put(&m, p.family == AF_INET ? MPTCP_PM_ADDR_ATTR_ADDR4
-					     : MPTCP_PM_ADDR_ATTR_ADDR6,
+	guise_nl_put(&m, p.family == AF_INET ? MPTCP_PM_ADDR_ATTR_ADDR4 : MPTCP_PM_ADDR_ATTR_ADDR6,
 		     p.addr, guise_prefix_bytes(&p));
 	guise_nl_u32(&m, MPTCP_PM_ADDR_ATTR_FLAGS, bits);
 	if (dev)

@@ -16,8 +16,8 @@
 
 static int open_ns(struct guise_stack *s, const char *path)
 {
-	int fd = (int)guise_call(s, GUISE_NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC,
-				 0, 0, 0);
+	int fd = (int)guise_call(s, GUISE_NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0,
+				 0, 0);
 
 	return fd < 0 ? guise_fail(-fd, "open %s in the stack: %s", path, strerror(-fd)) : fd;
 }
@@ -26,8 +26,8 @@ static int enter(struct guise_stack *s, int fd)
 {
 	int err = (int)guise_call(s, GUISE_NR_setns, fd, CLONE_NEWNET, 0, 0, 0, 0);
 
-	return err ? guise_fail(-err, "cannot enter network namespace %d: %s", fd,
-				strerror(-err)) : 0;
+	return err ? guise_fail(-err, "cannot enter network namespace %d: %s", fd, strerror(-err))
+		   : 0;
 }
 
 int guise_netns_enter(struct guise_stack *s, int fd)

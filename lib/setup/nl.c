@@ -19,8 +19,7 @@
 
 #define SEQ 1
 
-void guise_nl_begin(struct guise_nl *m, uint16_t type, uint16_t flags, const void *body,
-		    size_t len)
+void guise_nl_begin(struct guise_nl *m, uint16_t type, uint16_t flags, const void *body, size_t len)
 {
 	struct nlmsghdr h = {
 		.nlmsg_type = type,
@@ -113,8 +112,8 @@ static const char *ack_text(const struct nlmsghdr *h)
 
 /* Reads answers up to the acknowledgement: its error (0 or negative). */
 static int await_ack(struct guise_stack *s, int fd,
-		     void (*reply)(const struct nlmsghdr *msg, void *arg), void *arg,
-		     char *why, size_t size)
+		     void (*reply)(const struct nlmsghdr *msg, void *arg), void *arg, char *why,
+		     size_t size)
 {
 	char buf[8192] __attribute__((aligned(NLMSG_ALIGNTO)));
 	const struct nlmsghdr *h;
@@ -123,8 +122,8 @@ static int await_ack(struct guise_stack *s, int fd,
 	int err;
 
 	for (;;) {
-		n = guise_call(s, GUISE_NR_recvfrom, fd, (long)buf, sizeof(buf), MSG_DONTWAIT,
-			       0, 0);
+		n = guise_call(s, GUISE_NR_recvfrom, fd, (long)buf, sizeof(buf), MSG_DONTWAIT, 0,
+			       0);
 		if (n <= 0)
 			return n ? (int)n : -EPROTO;
 		for (h = (void *)buf; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
@@ -147,8 +146,8 @@ static int await_ack(struct guise_stack *s, int fd,
 }
 
 int guise_nl_talk(struct guise_stack *s, int protocol, struct guise_nl *m,
-		  void (*reply)(const struct nlmsghdr *msg, void *arg), void *arg,
-		  const char *what, ...)
+		  void (*reply)(const struct nlmsghdr *msg, void *arg), void *arg, const char *what,
+		  ...)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	char why[256] = "", name[192];
@@ -163,16 +162,16 @@ int guise_nl_talk(struct guise_stack *s, int protocol, struct guise_nl *m,
 		return guise_fail(EMSGSIZE, "%s: too long a request", name);
 	((struct nlmsghdr *)m->buf)->nlmsg_len = (uint32_t)m->len;
 
-	fd = (int)guise_call(s, GUISE_NR_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol,
-			     0, 0, 0);
+	fd = (int)guise_call(s, GUISE_NR_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol, 0,
+			     0, 0);
 	if (fd < 0)
 		return guise_fail(-fd, "%s: no netlink socket in the stack: %s", name,
 				  strerror(-fd));
 	/* Explanations are welcome, not required: no check. */
-	guise_call(s, GUISE_NR_setsockopt, fd, SOL_NETLINK, NETLINK_EXT_ACK, (long)&on,
-		   sizeof(on), 0);
-	guise_call(s, GUISE_NR_setsockopt, fd, SOL_NETLINK, NETLINK_CAP_ACK, (long)&on,
-		   sizeof(on), 0);
+	guise_call(s, GUISE_NR_setsockopt, fd, SOL_NETLINK, NETLINK_EXT_ACK, (long)&on, sizeof(on),
+		   0);
+	guise_call(s, GUISE_NR_setsockopt, fd, SOL_NETLINK, NETLINK_CAP_ACK, (long)&on, sizeof(on),
+		   0);
 	ret = guise_call(s, GUISE_NR_sendto, fd, (long)m->buf, (long)m->len, 0, (long)&kernel,
 			 sizeof(kernel));
 	if (ret >= 0)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 struct guise_nl {
-	bool full;		/* something did not fit: sending fails */
+	bool full; /* something did not fit: sending fails */
 	size_t len;
 	char buf[2048] __attribute__((aligned(NLMSG_ALIGNTO)));
 };
@@ -36,7 +36,7 @@ void guise_nl_end(struct guise_nl *m, size_t place);
  * the kernel's own explanation where it gives one.
  */
 int guise_nl_talk(struct guise_stack *s, int protocol, struct guise_nl *m,
-		  void (*reply)(const struct nlmsghdr *msg, void *arg), void *arg,
-		  const char *what, ...) __attribute__((format(printf, 6, 7)));
+		  void (*reply)(const struct nlmsghdr *msg, void *arg), void *arg, const char *what,
+		  ...) __attribute__((format(printf, 6, 7)));
 
 #endif

@@ -45,6 +45,8 @@ int guise_prefix_parse(const char *text, struct guise_prefix *p, const char *wha
 	p->len = (uint8_t)len;
 	return 0;
 bad:
-	return guise_fail(EINVAL, "%s %s: expected an address such as 192.0.2.2/24 or "
-			  "2001:db8::2/64", what, text);
+	return guise_fail(EINVAL,
+			  "%s %s: expected an address such as 192.0.2.2/24 or "
+			  "2001:db8::2/64",
+			  what, text);
 }

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 struct guise_prefix {
-	uint8_t family;		/* AF_INET or AF_INET6 */
-	uint8_t len;		/* bits; without "/LEN" all of them */
-	uint8_t addr[16];	/* network order; 4 of them for IPv4 */
+	uint8_t family;   /* AF_INET or AF_INET6 */
+	uint8_t len;      /* bits; without "/LEN" all of them */
+	uint8_t addr[16]; /* network order; 4 of them for IPv4 */
 };
 
 /* "192.0.2.2/24", "2001:db8::2", "default" (AF_INET, length 0); 0, or -EINVAL

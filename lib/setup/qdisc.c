@@ -18,8 +18,8 @@
 #include <string.h>
 
 /* Since Linux 6.6; Debian 12's headers do not have it. */
-#define NETEM_PRNG_SEED	14
-#define NETEM_LIMIT	1000	/* packets; tc's default */
+#define NETEM_PRNG_SEED 14
+#define NETEM_LIMIT     1000 /* packets; tc's default */
 
 static uint32_t clamp32(uint64_t v)
 {
@@ -43,7 +43,8 @@ static void put_netem(struct guise_nl *m, const struct guise_qdisc *q)
 	};
 	struct tc_netem_reorder reorder = { (uint32_t)re[0], (uint32_t)re[1] };
 	struct tc_netem_corrupt corrupt = {
-		(uint32_t)q->word[GUISE_Q_CORRUPT].v[0], (uint32_t)q->word[GUISE_Q_CORRUPT].v[1],
+		(uint32_t)q->word[GUISE_Q_CORRUPT].v[0],
+		(uint32_t)q->word[GUISE_Q_CORRUPT].v[1],
 	};
 	struct tc_netem_rate limit = { .rate = clamp32(rate) };
 	size_t nest;
@@ -81,8 +82,9 @@ static void put_tbf(struct guise_nl *m, const struct guise_qdisc *q)
 
 	/* What the bucket lets through at once, and what comes in while one waits. */
 	if (q->word[GUISE_Q_LATENCY].set)
-		opt.limit = clamp32((uint64_t)((double)rate * (double)q->word[GUISE_Q_LATENCY].v[0] /
-					       1e9) + burst);
+		opt.limit = clamp32(
+			(uint64_t)((double)rate * (double)q->word[GUISE_Q_LATENCY].v[0] / 1e9) +
+			burst);
 	nest = guise_nl_nest(m, TCA_OPTIONS, NULL, 0);
 	guise_nl_put(m, TCA_TBF_PARMS, &opt, sizeof(opt));
 	guise_nl_u32(m, TCA_TBF_BURST, (uint32_t)burst);
@@ -118,7 +120,7 @@ static void put_fq_codel(struct guise_nl *m, const struct guise_qdisc *q)
 
 	put_word(m, q, TCA_FQ_CODEL_LIMIT, GUISE_Q_LIMIT, 1);
 	put_word(m, q, TCA_FQ_CODEL_FLOWS, GUISE_Q_FLOWS, 1);
-	put_word(m, q, TCA_FQ_CODEL_TARGET, GUISE_Q_TARGET, 1000);	/* us */
+	put_word(m, q, TCA_FQ_CODEL_TARGET, GUISE_Q_TARGET, 1000); /* us */
 	put_word(m, q, TCA_FQ_CODEL_INTERVAL, GUISE_Q_INTERVAL, 1000);
 	put_word(m, q, TCA_FQ_CODEL_QUANTUM, GUISE_Q_QUANTUM, 1);
 	if (q->word[GUISE_Q_ECN].set || q->word[GUISE_Q_NOECN].set)

@@ -35,25 +35,17 @@ static const struct word netem_words[] = {
 };
 
 static const struct word fq_words[] = {
-	{ "limit", GUISE_Q_LIMIT, "n" },
-	{ "flow_limit", GUISE_Q_FLOW_LIMIT, "n" },
-	{ "quantum", GUISE_Q_QUANTUM, "b" },
-	{ "initial_quantum", GUISE_Q_INITIAL_QUANTUM, "b" },
-	{ "maxrate", GUISE_Q_MAXRATE, "r" },
-	{ "pacing", GUISE_Q_PACING, "" },
-	{ "nopacing", GUISE_Q_NOPACING, "" },
-	{ 0 },
+	{ "limit", GUISE_Q_LIMIT, "n" },      { "flow_limit", GUISE_Q_FLOW_LIMIT, "n" },
+	{ "quantum", GUISE_Q_QUANTUM, "b" },  { "initial_quantum", GUISE_Q_INITIAL_QUANTUM, "b" },
+	{ "maxrate", GUISE_Q_MAXRATE, "r" },  { "pacing", GUISE_Q_PACING, "" },
+	{ "nopacing", GUISE_Q_NOPACING, "" }, { 0 },
 };
 
 static const struct word fq_codel_words[] = {
-	{ "limit", GUISE_Q_LIMIT, "n" },
-	{ "flows", GUISE_Q_FLOWS, "n" },
-	{ "target", GUISE_Q_TARGET, "t" },
-	{ "interval", GUISE_Q_INTERVAL, "t" },
-	{ "quantum", GUISE_Q_QUANTUM, "b" },
-	{ "ecn", GUISE_Q_ECN, "" },
-	{ "noecn", GUISE_Q_NOECN, "" },
-	{ 0 },
+	{ "limit", GUISE_Q_LIMIT, "n" },     { "flows", GUISE_Q_FLOWS, "n" },
+	{ "target", GUISE_Q_TARGET, "t" },   { "interval", GUISE_Q_INTERVAL, "t" },
+	{ "quantum", GUISE_Q_QUANTUM, "b" }, { "ecn", GUISE_Q_ECN, "" },
+	{ "noecn", GUISE_Q_NOECN, "" },      { 0 },
 };
 
 static const struct word tbf_words[] = {
@@ -120,16 +112,19 @@ static int check(const struct guise_qdisc *q)
 {
 	if (q->kind == GUISE_QDISC_NETEM) {
 		if (q->word[GUISE_Q_REORDER].set && !q->word[GUISE_Q_DELAY].v[0])
-			return guise_fail(EINVAL, "qdisc netem: reorder sends a packet ahead of "
+			return guise_fail(EINVAL,
+					  "qdisc netem: reorder sends a packet ahead of "
 					  "delayed ones, so it needs a delay, such as delay 10ms");
 		if (q->word[GUISE_Q_GAP].set && !q->word[GUISE_Q_REORDER].set)
-			return guise_fail(EINVAL, "qdisc netem: gap belongs to reorder, which is not "
+			return guise_fail(EINVAL,
+					  "qdisc netem: gap belongs to reorder, which is not "
 					  "given");
 	}
 	if (q->kind == GUISE_QDISC_TBF) {
 		if (!q->word[GUISE_Q_RATE].v[0] || !q->word[GUISE_Q_BURST].v[0] ||
 		    q->word[GUISE_Q_LATENCY].set == q->word[GUISE_Q_LIMIT].set)
-			return guise_fail(EINVAL, "qdisc tbf: needs rate, burst and one of latency and "
+			return guise_fail(EINVAL,
+					  "qdisc tbf: needs rate, burst and one of latency and "
 					  "limit, such as tbf rate 10mbit burst 32kb latency 50ms");
 	}
 	return 0;
@@ -154,8 +149,10 @@ int guise_qdisc_parse(const char *text, struct guise_qdisc *q)
 		if (!strcmp(kinds[i].name, token))
 			break;
 	if (i == N_KINDS)
-		return guise_fail(EINVAL, "qdisc: unknown kind \"%s\"; known are netem, fq, fq_codel, "
-				  "tbf, pfifo, bfifo, none", token);
+		return guise_fail(EINVAL,
+				  "qdisc: unknown kind \"%s\"; known are netem, fq, fq_codel, "
+				  "tbf, pfifo, bfifo, none",
+				  token);
 	q->kind = kinds[i].kind;
 	q->name = kinds[i].name;
 	words = kinds[i].words;

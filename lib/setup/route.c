@@ -24,7 +24,8 @@ int guise_route_add(struct guise_stack *s, const char *dst, const char *via, con
 	int err, index = 0;
 
 	if (!via && !dev)
-		return guise_fail(EINVAL, "route %s: needs a gateway (via) or an interface (dev)", dst);
+		return guise_fail(EINVAL, "route %s: needs a gateway (via) or an interface (dev)",
+				  dst);
 	err = guise_prefix_parse(dst, &to, "route");
 	if (!err && via)
 		err = guise_prefix_parse(via, &gateway, "gateway");

@@ -41,16 +41,11 @@ long guise_call(struct guise_stack *s, long nr, long a, long b, long c, long d, 
 	static const struct {
 		long stack, host;
 	} numbers[] = {
-		{ GUISE_NR_socket, SYS_socket },
-		{ GUISE_NR_setsockopt, SYS_setsockopt },
-		{ GUISE_NR_sendto, SYS_sendto },
-		{ GUISE_NR_recvfrom, SYS_recvfrom },
-		{ GUISE_NR_close, SYS_close },
-		{ GUISE_NR_ioctl, SYS_ioctl },
-		{ GUISE_NR_openat, SYS_openat },
-		{ GUISE_NR_read, SYS_read },
-		{ GUISE_NR_write, SYS_write },
-		{ GUISE_NR_getdents64, SYS_getdents64 },
+		{ GUISE_NR_socket, SYS_socket }, { GUISE_NR_setsockopt, SYS_setsockopt },
+		{ GUISE_NR_sendto, SYS_sendto }, { GUISE_NR_recvfrom, SYS_recvfrom },
+		{ GUISE_NR_close, SYS_close },   { GUISE_NR_ioctl, SYS_ioctl },
+		{ GUISE_NR_openat, SYS_openat }, { GUISE_NR_read, SYS_read },
+		{ GUISE_NR_write, SYS_write },   { GUISE_NR_getdents64, SYS_getdents64 },
 		{ GUISE_NR_setns, SYS_setns },
 	};
 
@@ -72,6 +67,7 @@ static bool shows(const char *command, const char *word)
 {
 	char text[8192];
 	size_t n;
+	/* NOLINTNEXTLINE(bugprone-command-processor): the commands are this file's */
 	FILE *p = popen(command, "r");
 
 	if (!p)
@@ -104,8 +100,7 @@ static void interfaces(void)
 	done(guise_link_set(NULL, "v0", 1), "v0 goes up");
 	done(guise_link_set(NULL, "v1", 1), "v1 goes up");
 	done(guise_link_mtu(NULL, "v0", 1400), "an MTU is set");
-	tap(shows("ip link show v0", "mtu 1400") && shows("ip link show v0", "UP"),
-	    "ip sees both");
+	tap(shows("ip link show v0", "mtu 1400") && shows("ip link show v0", "UP"), "ip sees both");
 	done(guise_addr_add(NULL, "v0", "192.0.2.2/24"), "an IPv4 address");
 	done(guise_addr_add(NULL, "v0", "2001:db8::2/64"), "an IPv6 address");
 	tap(shows("ip addr show v0", "192.0.2.2/24 brd 192.0.2.255") &&
@@ -125,7 +120,8 @@ static void interfaces(void)
 static void routes(void)
 {
 	done(guise_route_add(NULL, "default", "192.0.2.1", NULL, 0), "a default route");
-	done(guise_route_add(NULL, "default", "2001:db8::1", NULL, 0), "one of IPv6, by its gateway");
+	done(guise_route_add(NULL, "default", "2001:db8::1", NULL, 0),
+	     "one of IPv6, by its gateway");
 	done(guise_route_add(NULL, "10.0.0.0/8", NULL, "v0", 0), "a route to an interface");
 	done(guise_route_add(NULL, "default", "192.0.2.1", "v0", 1000), "a route in table 1000");
 	done(guise_rule_add(NULL, "192.0.2.2", 1000), "a rule");
@@ -180,7 +176,8 @@ static void qdiscs(void)
 	qdisc("bfifo limit 64kb", "limit 64Kb");
 	qdisc("tbf rate 10mbit burst 32kb latency 50ms", "rate 10Mbit burst 32Kb lat 50ms");
 	qdisc("tbf rate 100gbit burst 1mb limit 2mb", "rate 100Gbit");
-	qdisc("netem delay 20ms loss 0.2% rate 100mbit seed 7", "delay 20ms loss 0.2% rate 100Mbit");
+	qdisc("netem delay 20ms loss 0.2% rate 100mbit seed 7",
+	      "delay 20ms loss 0.2% rate 100Mbit");
 	qdisc("netem", "netem");
 	qdisc("fq maxrate 1gbit", "maxrate 1Gbit");
 	qdisc("fq_codel target 7ms noecn", "target 7ms");
@@ -247,7 +244,8 @@ static void namespaces(void)
 	done(guise_veth_add(NULL, -1, "out", ns, "in"), "a cable into it");
 	tap(shows("ip link", "out") && shows("ip link", "v0"), "the thread stays where it was");
 	done(guise_netns_enter(NULL, ns), "the thread enters it");
-	tap(shows("ip link", "in@") && shows("ip link show lo", "UP"), "there: the cable, and lo up");
+	tap(shows("ip link", "in@") && shows("ip link show lo", "UP"),
+	    "there: the cable, and lo up");
 	fails(guise_link_set(NULL, "v0", 1), ENODEV, "there are lo, in");
 	done(guise_netns_enter(NULL, -1), "back to the first");
 	tap(shows("ip link", "v0"), "there: what was");
@@ -261,6 +259,7 @@ int main(void)
 		printf("# this test makes a network namespace, which needs CAP_SYS_ADMIN\n");
 		return CANNOT_RUN;
 	}
+	/* NOLINTNEXTLINE(bugprone-command-processor) */
 	if (system("ip -V >/dev/null && tc -V >/dev/null")) {
 		printf("# this test looks with ip and tc (package iproute2)\n");
 		return CANNOT_RUN;

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROOT	"/proc/sys/"
-#define NAMES	3	/* suggestions */
+#define ROOT  "/proc/sys/"
+#define NAMES 3 /* suggestions */
 /* asm-generic/fcntl.h, which the port has on every processor; a host's may differ. */
 #define STACK_O_DIRECTORY 0200000
 
@@ -41,8 +41,10 @@ static int key_path(const char *key, char *path, size_t size)
 	}
 	if (!*key || *key == '/' || *key == '.' ||
 	    (size_t)snprintf(path, size, ROOT "%s", key) >= size)
-		return guise_fail(EINVAL, "sysctl \"%s\": expected a key such as "
-				  "net.ipv4.tcp_congestion_control", key);
+		return guise_fail(EINVAL,
+				  "sysctl \"%s\": expected a key such as "
+				  "net.ipv4.tcp_congestion_control",
+				  key);
 	if (swap == '.')
 		for (p = path + strlen(ROOT); *p; p++)
 			*p = *p == '.' ? '/' : *p == '/' ? '.' : *p;
@@ -152,8 +154,8 @@ static int no_such_key(struct guise_stack *s, const char *key, char *path)
 	for (char *c = p; *c; c++)
 		*c = *c == '/' ? '.' : *c == '.' ? '/' : *c;
 	for (int i = 0; i < best.n && len < sizeof(list); i++)
-		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s%s%s", i ? ", " : "", p,
-					*p ? "." : "", best.name[i]);
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s%s%s", i ? ", " : "",
+					p, *p ? "." : "", best.name[i]);
 	return guise_fail(ENOENT, "sysctl %s: the stack has no such key%s%s", key,
 			  best.n ? "; the nearest are " : "", list);
 }
@@ -172,8 +174,7 @@ static int open_key(struct guise_stack *s, const char *key, int flags)
 	err = key_path(key, path, sizeof(path));
 	if (err)
 		return err;
-	fd = (int)guise_call(s, GUISE_NR_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC,
-			     0, 0, 0);
+	fd = (int)guise_call(s, GUISE_NR_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0, 0, 0);
 	if (fd >= 0)
 		return fd;
 	if (fd == -ENOENT || fd == -ENOTDIR)

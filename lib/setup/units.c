@@ -14,34 +14,43 @@ struct unit {
 };
 
 static const struct unit time_units[] = {
-	{ "ns", 1 }, { "nsec", 1 }, { "nsecs", 1 },
-	{ "us", 1e3 }, { "usec", 1e3 }, { "usecs", 1e3 },
-	{ "ms", 1e6 }, { "msec", 1e6 }, { "msecs", 1e6 },
-	{ "s", 1e9 }, { "sec", 1e9 }, { "secs", 1e9 },
-	{ NULL, 0 },
+	{ "ns", 1 },      { "nsec", 1 },   { "nsecs", 1 },  { "us", 1e3 },    { "usec", 1e3 },
+	{ "usecs", 1e3 }, { "ms", 1e6 },   { "msec", 1e6 }, { "msecs", 1e6 }, { "s", 1e9 },
+	{ "sec", 1e9 },   { "secs", 1e9 }, { NULL, 0 },
 };
 
 static const struct unit rate_units[] = {
-	{ "", 0.125 }, { "bit", 0.125 },
-	{ "kbit", 125 }, { "mbit", 125e3 }, { "gbit", 125e6 }, { "tbit", 125e9 },
-	{ "kibit", 128 }, { "mibit", 131072 }, { "gibit", 134217728 },
+	{ "", 0.125 },
+	{ "bit", 0.125 },
+	{ "kbit", 125 },
+	{ "mbit", 125e3 },
+	{ "gbit", 125e6 },
+	{ "tbit", 125e9 },
+	{ "kibit", 128 },
+	{ "mibit", 131072 },
+	{ "gibit", 134217728 },
 	{ "tibit", 137438953472.0 },
-	{ "bps", 1 }, { "kbps", 1e3 }, { "mbps", 1e6 }, { "gbps", 1e9 }, { "tbps", 1e12 },
-	{ "kibps", 1024 }, { "mibps", 1048576 }, { "gibps", 1073741824 },
+	{ "bps", 1 },
+	{ "kbps", 1e3 },
+	{ "mbps", 1e6 },
+	{ "gbps", 1e9 },
+	{ "tbps", 1e12 },
+	{ "kibps", 1024 },
+	{ "mibps", 1048576 },
+	{ "gibps", 1073741824 },
 	{ "tibps", 1099511627776.0 },
 	{ NULL, 0 },
 };
 
 static const struct unit size_units[] = {
-	{ "", 1 }, { "b", 1 },
-	{ "k", 1024 }, { "kb", 1024 }, { "m", 1048576 }, { "mb", 1048576 },
-	{ "g", 1073741824 }, { "gb", 1073741824 },
-	{ "kbit", 128 }, { "mbit", 131072 }, { "gbit", 134217728 },
-	{ NULL, 0 },
+	{ "", 1 },        { "b", 1 },         { "k", 1024 },         { "kb", 1024 },
+	{ "m", 1048576 }, { "mb", 1048576 },  { "g", 1073741824 },   { "gb", 1073741824 },
+	{ "kbit", 128 },  { "mbit", 131072 }, { "gbit", 134217728 }, { NULL, 0 },
 };
 
 static const struct unit percent_units[] = {
-	{ "", 1 }, { "%", 1 },
+	{ "", 1 },
+	{ "%", 1 },
 	{ NULL, 0 },
 };
 
@@ -86,8 +95,10 @@ int guise_unit_time(const char *word, const char *what, uint64_t *ns)
 	double v;
 
 	if (scale(word, time_units, &v))
-		return guise_fail(EINVAL, "%s: \"%s\" is no time; expected such as 20ms (units: ns, "
-				  "us, ms, s)", what, word);
+		return guise_fail(EINVAL,
+				  "%s: \"%s\" is no time; expected such as 20ms (units: ns, "
+				  "us, ms, s)",
+				  what, word);
 	*ns = (uint64_t)(v + 0.5);
 	return 0;
 }
@@ -97,8 +108,10 @@ int guise_unit_percent(const char *word, const char *what, uint64_t *scaled)
 	double v;
 
 	if (scale(word, percent_units, &v) || v > 100)
-		return guise_fail(EINVAL, "%s: \"%s\" is no share; expected 0%% to 100%%, such as "
-				  "0.2%%", what, word);
+		return guise_fail(EINVAL,
+				  "%s: \"%s\" is no share; expected 0%% to 100%%, such as "
+				  "0.2%%",
+				  what, word);
 	*scaled = (uint64_t)(v / 100 * UINT32_MAX + 0.5);
 	return 0;
 }
@@ -108,9 +121,10 @@ int guise_unit_rate(const char *word, const char *what, uint64_t *bytes)
 	double v;
 
 	if (scale(word, rate_units, &v))
-		return guise_fail(EINVAL, "%s: \"%s\" is no rate; expected such as 100mbit (units: "
-				  "bit, kbit, mbit, gbit, tbit; bps and so on for bytes)", what,
-				  word);
+		return guise_fail(EINVAL,
+				  "%s: \"%s\" is no rate; expected such as 100mbit (units: "
+				  "bit, kbit, mbit, gbit, tbit; bps and so on for bytes)",
+				  what, word);
 	*bytes = (uint64_t)(v + 0.5);
 	return 0;
 }
@@ -120,12 +134,14 @@ int guise_unit_size(const char *word, const char *what, uint64_t max, uint64_t *
 	double v;
 
 	if (scale(word, size_units, &v))
-		return guise_fail(EINVAL, "%s: \"%s\" is no size; expected such as 32kb (units: b, kb, "
-				  "mb, gb, kbit, mbit, gbit)", what, word);
+		return guise_fail(EINVAL,
+				  "%s: \"%s\" is no size; expected such as 32kb (units: b, kb, "
+				  "mb, gb, kbit, mbit, gbit)",
+				  what, word);
 	*bytes = (uint64_t)(v + 0.5);
 	if (*bytes > max)
-		return guise_fail(EINVAL, "%s: %s is more than the largest possible, %llu bytes", what,
-				  word, (unsigned long long)max);
+		return guise_fail(EINVAL, "%s: %s is more than the largest possible, %llu bytes",
+				  what, word, (unsigned long long)max);
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TEST_CANNOT_RUN 77	/* exit status of a test that is skipped */
+#define TEST_CANNOT_RUN 77 /* exit status of a test that is skipped */
 
 /*
  * Points $GUISE_KERNEL at BUILD/guise-kernel, this program being
