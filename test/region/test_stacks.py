@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Regions that a process makes for itself: several at once, what they leave, what cannot be."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from topology.process import run
+from topology.side import BUILD, GUISE
+
+STACKS = BUILD / "test" / "region" / "stacks"
+OCCUPIED = BUILD / "test" / "region" / "occupied"
+NOT_PRELOADED = ("env", "-u", "LD_PRELOAD")
+
+
+def stacks(*words: str | Path) -> list[str]:
+    return run([STACKS, *words]).expect().text.splitlines()
+
+
+def test_two_stacks_of_a_process_talk_and_have_sysctls_of_their_own() -> None:
+    assert stacks("pair") == ["right 1000000", "back 1000000", "sysctl westwood vegas"]
+
+
+def test_leaving_leaves_no_descriptor_mapping_or_thread() -> None:
+    assert stacks("traceless") == [
+        "while there: descriptors 1 mappings 1",
+        "left: descriptors 0 mappings 0 threads 0",
+    ]
+
+
+def test_places_of_ended_threads_are_free_again() -> None:
+    assert stacks("threads") == ["more while they run 200, when they have ended 0"] * 3
+
+
+ERRORS = {
+    "link": ("EINVAL", "carrier-pigeon", "tap"),
+    "tap": ("EBADF", "fd=999"),
+    "unlink": ("ENODEV", "eth7"),
+    "address": ("EINVAL", "300.1.2.3/24", "192.0.2.2/24"),
+    "device": ("ENODEV", "eth7", "lo"),
+    "route": ("ENETUNREACH", "10.99.99.1"),
+    "qdisc": ("EINVAL", "teabag", "fq_codel"),
+    "word": ("EINVAL", "ten", "100mbit"),
+    "sysctl": ("ENOENT", "net.ipv4.no_such_thing"),
+    "value": ("ENOENT", "pigeon", "westwood"),
+    "get": ("ENOENT", "net.ipv4.no_such_thing"),
+    "file": ("ENOENT", "/proc/net/no_such_file"),
+    "endpoint": ("EINVAL", "upside-down", "subflow"),
+    "socket": ("EAFNOSUPPORT", "socket"),
+    "close": ("EBADF", "close"),
+    "memory": ("EINVAL", "1048576", "32"),
+    "image": ("ENOENT", "/nowhere/guise-kernel", "GUISE_KERNEL"),
+    "ticket": ("ENOENT", "GUISE_STACK"),
+}
+
+
+def test_errors_name_the_thing_and_what_would_be_valid() -> None:
+    said = dict(line.split(": ", 1) for line in stacks("errors"))
+    assert said.keys() == ERRORS.keys()
+    for what, (error, *words) in ERRORS.items():
+        assert said[what].startswith(error + ": "), said[what]
+        assert all(word in said[what].split(": ", 1)[1] for word in words), said[what]
+
+
+# The place of region_size in struct guise_image, from its magic number on.
+MAGIC = struct.pack("<Q", 0x4753495545535447)
+RELEASE, REGION_SIZE = 64, 128
+
+
+def test_image_of_another_build_is_refused(tmp_path: Path) -> None:
+    image = bytearray((BUILD / "guise-kernel").read_bytes())
+    at = image.find(MAGIC)
+    while image[at + RELEASE : at + RELEASE + 2] != b"6.":
+        at = image.index(MAGIC, at + 1)
+    image[at + REGION_SIZE] ^= 1
+    foreign = tmp_path / "guise-kernel"
+    foreign.write_bytes(image)
+    assert stacks("image", BUILD / "guise-kernel")[0].startswith("create: done")
+    assert stacks("image", foreign) == [
+        "create: EPROTO: the kernel image does not belong to this library: "
+        "build both anew, or remove the older one",
+        "left: descriptors 0 mappings 0",
+    ]
+
+
+def test_image_that_is_cut_short_is_refused(tmp_path: Path) -> None:
+    whole = (BUILD / "guise-kernel").read_bytes()
+    for size in (0, 40, 200, len(whole) // 2):
+        short = tmp_path / "guise-kernel"
+        short.write_bytes(whole[:size])
+        said, left = stacks("image", short)
+        assert said.startswith("create: ENOEXEC: the kernel image "), (size, said)
+        assert left == "left: descriptors 0 mappings 0"
+
+
+SENTENCE = "EADDRINUSE: this process already uses the addresses 0x7e"
+
+
+def test_address_that_is_taken_where_a_stack_is_made() -> None:
+    assert run([OCCUPIED, "create"]).expect().text.startswith(SENTENCE)
+
+
+def test_address_that_is_taken_in_a_joining_process() -> None:
+    program = (*NOT_PRELOADED, OCCUPIED, "join")
+    assert run([GUISE, "run", "--link", "none", "--", *program]).expect().text.startswith(SENTENCE)
+
+
+@pytest.mark.parametrize("descriptor", ["0", "999"])
+def test_ticket_that_is_none_is_named(descriptor: str) -> None:
+    done = run([OCCUPIED, "join"], env={"GUISE_STACK": descriptor}).expect()
+    assert f"descriptor {descriptor} is not a ticket" in done.text
