@@ -76,6 +76,23 @@ static struct sk_buff *guise_rx_skb(struct guise_link_dev *gl, unsigned int len)
 	return skb;
 }
 
+/* Takes over what the virtio-net header says; false when it does not fit the frame. */
+static bool guise_rx_header(struct sk_buff *skb, const struct virtio_net_hdr *hdr)
+{
+	__be16 protocol;
+
+	skb_reset_mac_header(skb);
+	/* Its offsets count from the Ethernet header, which therefore is still there. */
+	skb_set_network_header(skb, ETH_HLEN);
+	protocol = __vlan_get_protocol(skb, eth_hdr(skb)->h_proto, NULL);
+	if (hdr->gso_type != VIRTIO_NET_HDR_GSO_NONE &&
+	    !virtio_net_hdr_match_proto(protocol, hdr->gso_type))
+		return false;
+	if (hdr->flags & VIRTIO_NET_HDR_F_DATA_VALID)
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+	return !virtio_net_hdr_to_skb(skb, hdr, true);
+}
+
 /* One frame from the backend to the stack; false when there was none. */
 static bool guise_rx_one(struct guise_link_dev *gl)
 {
@@ -117,11 +134,7 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 		dev_core_stats_rx_dropped_inc(gl->dev);
 		return true;
 	}
-	if (hdr.flags & VIRTIO_NET_HDR_F_DATA_VALID)
-		skb->ip_summed = CHECKSUM_UNNECESSARY;
-	/* Its offsets count from the Ethernet header, which therefore is still there. */
-	skb_set_network_header(skb, ETH_HLEN);
-	if (virtio_net_hdr_to_skb(skb, (struct virtio_net_hdr *)&hdr, true)) {
+	if (!guise_rx_header(skb, (struct virtio_net_hdr *)&hdr)) {
 		kfree_skb(skb);
 		goto malformed;
 	}
@@ -141,10 +154,16 @@ malformed:
 int guise_link_poll(struct napi_struct *napi, int budget)
 {
 	struct guise_link_dev *gl = container_of(napi, struct guise_link_dev, napi);
+	u32 bit = 1U << gl->index;
 	int done = 0;
 
 	while (done < budget && guise_rx_one(gl))
 		done++;
+	/* Where frames come from, some backends also hear that there is room for others. */
+	if (READ_ONCE(guise_region.tx_pending) & bit) {
+		__atomic_fetch_and(&guise_region.tx_pending, ~bit, __ATOMIC_ACQ_REL);
+		guise_link_interrupt(0, bit);
+	}
 	if (done < budget)
 		napi_complete_done(napi, done);
 	return done;
