@@ -44,6 +44,7 @@ programs := \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 test_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard test/*/*.c))
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests))
+fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
 .PHONY: all help check check-all soak bench demo fuzz lint format install clean distclean FORCE
 
@@ -183,6 +184,14 @@ $(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/fuzz.a 
 $(BUILD)/guise-kernel: FORCE
 	@linux/build.sh $(BUILD)
 
+# The kernel with a bug in it that fuzzers must find; all else is taken from the kernel's build.
+$(BUILD)/guise-kernel-planted: $(BUILD)/guise-kernel FORCE
+	@mkdir -p $(BUILD)/linux-planted
+	@[ -d $(BUILD)/linux-planted/linux ] || [ ! -d $(BUILD)/linux ] || \
+		flock $(BUILD)/.kernel.lock cp -a $(BUILD)/linux $(BUILD)/linux-planted/
+	@KERNEL_CONFIG='net planted' linux/build.sh $(BUILD)/linux-planted
+	@ln -f $(BUILD)/linux-planted/guise-kernel $@
+
 # go leaves an unchanged program's time alone.
 $(BUILD)/guise: $(go_sources)
 	$(call what,GO,$@)
@@ -195,11 +204,11 @@ export GUISE_BUILD := $(abspath $(BUILD))
 CHECK := C_DIALECT='$(c_dialect)' UNIT_TESTS='$(unit_tests)' make/venv python make/check.py
 
 ## check: linters, unit tests, tests of a running guise; under 40 minutes
-check: all $(unit_tests) $(test_programs)
+check: all $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted
 	@$(CHECK) lint unit go pytest
 
 ## check-all: as check, with the slow tests, such as fresh Debian systems
-check-all: all $(unit_tests) $(test_programs)
+check-all: all $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted
 	@$(CHECK) lint unit go pytest-all
 
 ## soak: the tests that run for hours
@@ -215,9 +224,9 @@ format:
 	@$(CHECK) format
 
 ## fuzz: each fuzzer for FUZZ_SECONDS (default 60)
-fuzz: all $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
-	@set -e; for fuzzer in $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers)); do \
-		echo "$$fuzzer"; FUZZ_SECONDS=$${FUZZ_SECONDS:-60} $$fuzzer; done
+fuzz: all $(fuzz_programs)
+	@set -e; for fuzzer in $(fuzz_programs); do \
+		FUZZ_SECONDS=$${FUZZ_SECONDS:-60} GUISE_KERNEL=$(BUILD)/guise-kernel $$fuzzer; done
 
 ## bench: this stack against this host's, side by side
 bench: all
@@ -238,6 +247,7 @@ install: all
 	install -m 644 $(BUILD)/guise-kernel $(BUILD)/libguise.so $(BUILD)/libguise.a \
 		$(BUILD)/libguise-preload.so $(DESTDIR)$(PREFIX)/lib/guise/
 	install -m 644 include/guise/*.h $(DESTDIR)$(PREFIX)/include/guise/
+	install -D -m 644 docs/guise.1 $(DESTDIR)$(PREFIX)/share/man/man1/guise.1
 
 ## clean: removes build/, except what the kernel was built from and into
 clean:
