@@ -66,46 +66,67 @@ static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	return true;
 }
 
-static long request(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps)
+/* One system call of this thread. */
+struct request {
+	uint64_t nr, arg[6];
+};
+
+/*
+ * Handlers of the program run when guise_inside_leave() is past, and may make
+ * calls of their own with the same slot. So outside nothing is kept in it: the
+ * request is written and its result read between enter and leave.
+ */
+static inline long request(struct guise_stack *s, struct guise_slot *slot,
+			   struct guise_pollset *ps, const struct request *q)
 {
 	uint32_t signals;
-	bool restart;
+	bool there, restart;
+	long ret;
 
 	do {
-		restart = false;
 		guise_inside_enter();
-		if (__builtin_expect(!run(s, slot, ps), 0)) {
-			guise_inside_leave();
+		slot->op = GUISE_OP_CALL;
+		slot->nr = q->nr;
+		slot->arg[0] = q->arg[0];
+		slot->arg[1] = q->arg[1];
+		slot->arg[2] = q->arg[2];
+		slot->arg[3] = q->arg[3];
+		slot->arg[4] = q->arg[4];
+		slot->arg[5] = q->arg[5];
+		there = run(s, slot, ps);
+		ret = slot->ret;
+		restart = slot->restart && ret == -EINTR;
+		signals = slot->signals;
+		slot->signals = 0;
+		guise_inside_leave();
+		if (__builtin_expect(!there, 0)) {
 			guise_signals_deliver();
 			return -ENETDOWN;
 		}
-		guise_inside_leave();
 		if (__builtin_expect(guise_signals_deferred(), 0)) {
-			restart = slot->restart && guise_signals_restart();
+			restart = restart && guise_signals_restart();
 			guise_signals_deliver();
-		} else if (slot->ret == -EINTR && slot->restart && !(ps && ps->ready)) {
-			restart = true;
+		} else if (ps && ps->ready) {
+			restart = false;
 		}
-		signals = slot->signals;
 		if (__builtin_expect(signals != 0, 0)) {
 			int sig;
 
-			slot->signals = 0;
 			for (sig = 1; sig < 32; sig++)
 				if (signals & (1u << (sig - 1)))
 					host_sys(SYS_tgkill, host_sys(SYS_getpid),
 						 host_sys(SYS_gettid), sig);
 		}
-	} while (__builtin_expect(restart && slot->ret == -EINTR, 0));
-	return slot->ret;
+	} while (__builtin_expect(restart, 0));
+	return ret;
 }
 
 long guise_call_attach(struct guise_stack *s, struct guise_slot *slot)
 {
+	guise_inside_enter();
 	slot->op = GUISE_OP_ATTACH;
 	s->region->online++;
 	slot->ret = 0;
-	guise_inside_enter();
 	if (!run(s, slot, NULL)) {
 		guise_inside_leave();
 		return -ENETDOWN;
@@ -117,8 +138,8 @@ long guise_call_attach(struct guise_stack *s, struct guise_slot *slot)
 
 void guise_call_exit(struct guise_stack *s, struct guise_slot *slot)
 {
-	slot->op = GUISE_OP_EXIT;
 	guise_inside_enter();
+	slot->op = GUISE_OP_EXIT;
 	if (run(s, slot, NULL))
 		__atomic_sub_fetch(&s->region->online, 1, __ATOMIC_RELAXED);
 	guise_inside_leave();
@@ -128,19 +149,15 @@ void guise_call_exit(struct guise_stack *s, struct guise_slot *slot)
 static inline long call(struct guise_stack *s, struct guise_pollset *ps, long nr, long a,
 			long b, long c, long d, long e, long f)
 {
+	const struct request q = {
+		(uint64_t)nr,
+		{ (uint64_t)a, (uint64_t)b, (uint64_t)c, (uint64_t)d, (uint64_t)e, (uint64_t)f },
+	};
 	struct guise_slot *slot = guise_slot(s);
 
 	if (__builtin_expect(!slot, 0))
 		return s->region->dead ? -ENETDOWN : -EAGAIN;
-	slot->op = GUISE_OP_CALL;
-	slot->nr = (uint64_t)nr;
-	slot->arg[0] = (uint64_t)a;
-	slot->arg[1] = (uint64_t)b;
-	slot->arg[2] = (uint64_t)c;
-	slot->arg[3] = (uint64_t)d;
-	slot->arg[4] = (uint64_t)e;
-	slot->arg[5] = (uint64_t)f;
-	return request(s, slot, ps);
+	return request(s, slot, ps, &q);
 }
 
 long guise_call(struct guise_stack *s, long nr, long a, long b, long c, long d, long e, long f)
