@@ -284,6 +284,7 @@ static void fork_child(void)
 static void read_ticket(void)
 {
 	const char *text = getenv("GUISE_STACK");
+	void *volatile first; /* or the compiler leaves the call out */
 	char *end;
 	long fd;
 
@@ -294,6 +295,13 @@ static void read_ticket(void)
 		die("GUISE_STACK must be the number of an open descriptor, but is", text);
 	preload.ticket = (int)fd;
 	preload.pid = (pid_t)host_sys(SYS_getpid);
+	/*
+	 * The child's handler frees memory, so malloc's own handlers must have
+	 * run before it: a malloc that registers some when it is first called
+	 * (jemalloc) is called here.
+	 */
+	first = malloc(1);
+	free(first);
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 

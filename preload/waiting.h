@@ -20,6 +20,8 @@ static inline uint64_t preload_deadline(const struct timespec *length)
 {
 	if (!length || length->tv_sec > INT32_MAX)
 		return FOREVER;
+	if (!length->tv_sec && !length->tv_nsec)
+		return 0;
 	return guise_clock(preload.stack) + (uint64_t)length->tv_sec * 1000000000 +
 	       (uint64_t)length->tv_nsec;
 }
