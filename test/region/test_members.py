@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Several processes, or a process and its signals, in one region."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from topology.leftovers import Leftovers
+from topology.namespace import Namespace
+from topology.process import run
+from topology.side import BUILD, GUISE, PYTHON, GuiseSide, program
+
+PROGRAMS = BUILD / "test" / "region"
+ON_GUISE = (GUISE, "run", "--link", "none", "--")
+
+
+def member(*words: str) -> list[list[str]]:
+    """Its lines, in words; it joins by itself."""
+    done = run([*ON_GUISE, "env", "-u", "LD_PRELOAD", PROGRAMS / "member", *words])
+    return [line.split() for line in done.expect().text.splitlines()]
+
+
+def test_killed_members_are_heard_of_and_their_places_used_again() -> None:
+    """Half of 200 are killed while they sleep in a call; each connection ends."""
+    ended, places = member("churn", "200")
+    assert ended == ["left", "100", "killed", "100", "heard", "200"]
+    assert int(places[2]) <= 0, places
+    assert int(places[5]) <= 0, places
+
+
+def test_each_member_gets_its_share() -> None:
+    """Two that never stop calling, and one that has to be let in after each sleep."""
+    (_, first), (_, second), (_, sleeper) = member("fair")
+    calls = int(first) + int(second)
+    assert min(int(first), int(second)) > 0.2 * calls
+    assert int(sleeper) > 20
+
+
+@pytest.mark.parametrize("flag", ["again", "never"])
+def test_storm_of_signals_loses_nothing(flag: str) -> None:
+    """SA_RESTART or not, and the handler makes calls, too."""
+    for where in ((), ON_GUISE):
+        first, interrupted, last = (
+            run([*where, PROGRAMS / "storm", flag]).expect().text.splitlines()
+        )
+        assert first == "all received 1, all right 1"
+        assert last == "handler sent 1, received 1"
+        assert flag == "never" or interrupted == "interrupted 0"
+
+
+QUEUED = 300_000
+
+
+def test_what_was_sent_arrives_after_the_program_has_ended(
+    guise: GuiseSide, far: Namespace, leftovers: Leftovers
+) -> None:
+    """The receiver reads nothing before the sender is gone."""
+    with far.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        listener.bind(("0.0.0.0", 0))
+        listener.listen()
+        port = str(listener.getsockname()[1])
+        with guise.start(PYTHON, program("enqueue.py"), guise.peer, port, str(QUEUED)) as process:
+            connection, _ = listener.accept()
+            assert process.finish().expect().text == "queued\n"
+        assert far.processes("guise-holder"), "the stack has to outlive its program"
+        with connection:
+            connection.settimeout(60)
+            received = b""
+            while piece := connection.recv(4096):
+                received += piece
+    assert received == bytes(i % 251 for i in range(QUEUED))
+    leftovers.wait_until_none()
