@@ -35,7 +35,7 @@ func (e End) String() string {
 }
 
 // PathDevice is the name of the tap in a namespace when the user gives none.
-const PathDevice = "guise0"
+const PathDevice = "path0"
 
 // ParseEnd reads NAMESPACE[:IFNAME] or tap:IFNAME, followed by any number of
 // ",ip=ADDR/LEN".

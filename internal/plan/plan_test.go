@@ -164,10 +164,10 @@ func TestQueueOfAPathHoldsWhatIsUnderWay(t *testing.T) {
 
 func TestEndsOfAPath(t *testing.T) {
 	for text, want := range map[string]End{
-		"left":                                {Namespace: "left", Device: "guise0"},
+		"left":                                {Namespace: "left", Device: "path0"},
 		"left:eth1":                           {Namespace: "left", Device: "eth1"},
 		"tap:x":                               {Device: "x"},
-		"r,ip=192.0.2.1/24":                   {Namespace: "r", Device: "guise0", Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}},
+		"r,ip=192.0.2.1/24":                   {Namespace: "r", Device: "path0", Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}},
 		"tap:y,ip=fd00::1/64,ip=192.0.2.1/24": {Device: "y", Addresses: []netip.Prefix{netip.MustParsePrefix("fd00::1/64"), netip.MustParsePrefix("192.0.2.1/24")}},
 	} {
 		got, err := ParseEnd(text)
