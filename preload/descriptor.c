@@ -39,8 +39,11 @@ int preload_stale(int fd)
 
 int preload_reserve(int lowest, bool cloexec)
 {
-	return (int)host_sys(SYS_fcntl, preload.placeholder, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD,
-			     lowest);
+	int err = preload_prepare();
+
+	return err ? err
+		   : (int)host_sys(SYS_fcntl, preload.placeholder,
+				   cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, lowest);
 }
 
 void preload_unreserve(int fd)

@@ -159,10 +159,9 @@ static long make_half(int fd, uint32_t entry)
 static uint32_t with_half(int fd)
 {
 	uint32_t entry;
-	long err = 0;
+	long err;
 
-	if (!preload_stack())
-		err = -EINVAL;
+	err = preload_stack() ? preload_prepare() : -EINVAL;
 	while (!err) {
 		entry = guise_fdmap_get(preload.map, fd);
 		if (entry & GUISE_FD_HALF)

@@ -31,6 +31,7 @@
 struct preload {
 	struct guise_fdmap *map;   /* never NULL: an empty one before joining */
 	struct guise_stack *stack; /* NULL: not on a stack, or not since fork */
+	bool prepared;             /* the table is in the region, and what it needs is there */
 	pid_t pid;                 /* of the process that joined */
 	int placeholder;           /* what private sockets are duplicates of */
 	int ticket;                /* the right to join; -1: none, do nothing */
@@ -55,7 +56,16 @@ int preload_next_own_fd(int fd);
 /* One line on standard error: "guise: PROGRAM: ...". */
 void preload_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Entries of the table, which lies in the region: 0 or -errno. */
+/* Held while a process joins or makes its table. */
+extern pthread_mutex_t preload_lock __attribute__((visibility("hidden")));
+
+/* table.c: what private descriptors need; 0 or -errno */
+
+/* Memory for the table of a process that has not joined. */
+extern const struct guise_fdmap_memory preload_local __attribute__((visibility("hidden")));
+/* Makes it, before the first of them. The process has joined. */
+int preload_prepare(void);
+/* Entries of the table. */
 int preload_map_room(int fd);
 int preload_map_set(int fd, uint32_t entry);
 

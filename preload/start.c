@@ -25,9 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 
 #define FAILED_TO_JOIN 125 /* as env(1) and timeout(1): the tool failed, not the program */
 #define LOW_TICKET     64  /* a ticket below this stands where programs dup2() to */
@@ -43,7 +40,7 @@ struct preload preload = {
 	.own_low = INT32_MAX,
 };
 
-static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t preload_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t ticket_read = PTHREAD_ONCE_INIT;
 static struct guise_fdmap *before_fork; /* what the child will know of private descriptors */
 
@@ -61,54 +58,6 @@ void preload_say(const char *format, ...)
 	n = n + (size_t)length < room ? n + (size_t)length : room - 1;
 	line[n++] = '\n';
 	host_sys(SYS_write, 2, line, n);
-}
-
-static void *region_get(void *context, size_t bytes)
-{
-	long address = guise_call(context, GUISE_NR_ALLOC, (long)bytes, 0, 0, 0, 0, 0);
-
-	return (unsigned long)address > -4096UL ? NULL : (void *)address;
-}
-
-static void region_put(void *context, void *memory, size_t bytes)
-{
-	guise_call(context, GUISE_NR_FREE, (long)memory, (long)bytes, 0, 0, 0, 0);
-}
-
-static void *local_get(void *context, size_t bytes)
-{
-	long address = host_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	(void)context;
-	return (unsigned long)address > -4096UL ? NULL : (void *)address;
-}
-
-static void local_put(void *context, void *memory, size_t bytes)
-{
-	(void)context;
-	host_sys(SYS_munmap, memory, bytes);
-}
-
-static const struct guise_fdmap_memory local = { .get = local_get, .put = local_put };
-
-static struct guise_fdmap_memory in_region(struct guise_stack *s)
-{
-	return (struct guise_fdmap_memory){ .get = region_get, .put = region_put, .context = s };
-}
-
-int preload_map_room(int fd)
-{
-	struct guise_fdmap_memory memory = in_region(preload.stack);
-
-	return guise_fdmap_room(preload.map, &memory, fd);
-}
-
-int preload_map_set(int fd, uint32_t entry)
-{
-	struct guise_fdmap_memory memory = in_region(preload.stack);
-
-	return guise_fdmap_set(preload.map, &memory, fd, entry);
 }
 
 /* Guise's own descriptors, in no order; -1 where there is none. */
@@ -169,31 +118,6 @@ static void die(const char *what, const char *why)
 	__builtin_unreachable();
 }
 
-/* The table in the region, with what the process already knows. */
-static struct guise_fdmap *make_map(struct guise_stack *s)
-{
-	struct guise_fdmap_memory memory = in_region(s);
-	struct guise_fdmap *map = guise_fdmap_new(&memory);
-
-	for (int fd = -1; map && (fd = guise_fdmap_next(preload.map, fd + 1)) >= 0;)
-		if (guise_fdmap_set(map, &memory, fd, guise_fdmap_get(preload.map, fd)))
-			return NULL;
-	return map;
-}
-
-/* Descriptors of ours that a forked child inherits, made once. */
-static void make_own(void)
-{
-	if (preload.placeholder >= 0)
-		return;
-	preload.placeholder =
-		guise_fd_high((int)host_sys(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-	preload.nudge = guise_fd_high((int)host_sys(SYS_eventfd2, 1, EFD_CLOEXEC));
-	if (preload.placeholder < 0 || preload.nudge < 0)
-		die("cannot make the descriptors that stand for private sockets",
-		    strerror(preload.placeholder < 0 ? -preload.placeholder : -preload.nudge));
-}
-
 /* The ticket where the program does not expect to find or to put anything. */
 static void move_ticket(void)
 {
@@ -216,25 +140,13 @@ static void move_ticket(void)
 
 static void join(void)
 {
-	struct rlimit many = { GUISE_FDMAP_MAX, GUISE_FDMAP_MAX };
-	struct guise_fdmap *map;
 	struct guise_stack *s;
-	int err = 0;
+	int err;
 
 	s = guise_join(preload.ticket, &err);
 	if (!s)
 		die("cannot join its network stack", guise_error());
 	move_ticket();
-	make_own();
-	map = make_map(s);
-	if (!map)
-		die("cannot make the table of private sockets", "the stack is out of memory");
-	/* The host's limit counts: every private socket has a number there. */
-	guise_call(s, GUISE_NR_prlimit64, 0, RLIMIT_NOFILE, (long)&many, 0, 0, 0);
-	preload.stack_nudge = (int)guise_call(s, GUISE_NR_eventfd2, 1, 0, 0, 0, 0, 0);
-
-	s->region->procs[s->proc].fdmap = (uint64_t)(uintptr_t)map;
-	__atomic_store_n(&preload.map, map, __ATOMIC_RELEASE);
 	__atomic_store_n(&preload.stack, s, __ATOMIC_RELEASE);
 	preload.own_low = preload_next_own_fd(0);
 }
@@ -248,18 +160,19 @@ static void fork_prepare(void)
 {
 	int fd = -1;
 
-	pthread_mutex_lock(&joining);
+	pthread_mutex_lock(&preload_lock);
 	before_fork = NULL;
 	while ((fd = guise_fdmap_next(preload.map, fd + 1)) >= 0) {
 		uint32_t entry = guise_fdmap_get(preload.map, fd);
 
 		if (!before_fork)
-			before_fork = guise_fdmap_new(&local);
+			before_fork = guise_fdmap_new(&preload_local);
 		if (entry & (GUISE_FD_PRIVATE | GUISE_FD_STALE))
 			entry = GUISE_FD_STALE;
 		else /* the host's half of an epoll is the child's, too */
 			entry &= GUISE_FD_EPOLL | GUISE_FD_HOSTED;
-		if (!before_fork || (entry && guise_fdmap_set(before_fork, &local, fd, entry)))
+		if (!before_fork ||
+		    (entry && guise_fdmap_set(before_fork, &preload_local, fd, entry)))
 			die("cannot fork", "no memory for the table of private sockets");
 	}
 }
@@ -267,8 +180,8 @@ static void fork_prepare(void)
 static void fork_parent(void)
 {
 	if (before_fork)
-		guise_fdmap_free(before_fork, &local);
-	pthread_mutex_unlock(&joining);
+		guise_fdmap_free(before_fork, &preload_local);
+	pthread_mutex_unlock(&preload_lock);
 }
 
 static void fork_child(void)
@@ -278,7 +191,8 @@ static void fork_child(void)
 	if (preload.stack)
 		guise_abandon(preload.stack);
 	preload.stack = NULL;
-	pthread_mutex_init(&joining, NULL);
+	preload.prepared = false;
+	pthread_mutex_init(&preload_lock, NULL);
 }
 
 static void read_ticket(void)
@@ -318,10 +232,10 @@ struct guise_stack *preload_stack(void)
 
 	if (likely(s) || !preload_on_stack())
 		return s;
-	pthread_mutex_lock(&joining);
+	pthread_mutex_lock(&preload_lock);
 	if (!preload.stack)
 		join();
-	pthread_mutex_unlock(&joining);
+	pthread_mutex_unlock(&preload_lock);
 	errno = saved;
 	return preload.stack;
 }

@@ -201,12 +201,12 @@ CASE(cancel_pending)
 	SHOW(recv(udp[0], buf, 1, MSG_DONTWAIT));
 }
 
-static int wait_fd[3]; /* UDP, listener, pipe */
+static int wait_fd[5]; /* UDP, listener, pipe, epoll, mixed epoll */
 
 static void wait_by(const char *call)
 {
 	struct pollfd p[100];
-	struct epoll_event ev = { .events = EPOLLIN };
+	struct epoll_event ev;
 	fd_set set;
 
 	for (int i = 0; i < 100; i++)
@@ -226,12 +226,7 @@ static void wait_by(const char *call)
 	} else if (!strcmp(call, "select")) {
 		select(wait_fd[2] + 1, &set, NULL, NULL, NULL);
 	} else {
-		int ep = epoll_create1(0);
-
-		epoll_ctl(ep, EPOLL_CTL_ADD, wait_fd[0], &ev);
-		if (!strcmp(call, "mixed epoll_wait"))
-			epoll_ctl(ep, EPOLL_CTL_ADD, wait_fd[2], &ev);
-		epoll_wait(ep, &ev, 1, -1);
+		epoll_wait(wait_fd[strcmp(call, "epoll_wait") ? 4 : 3], &ev, 1, -1);
 	}
 }
 
@@ -248,6 +243,7 @@ CASE(cancel_waiting)
 	static char *const calls[] = {
 		"recv", "accept", "poll", "poll of many", "select", "epoll_wait", "mixed epoll_wait"
 	};
+	struct epoll_event ev = { .events = EPOLLIN };
 	struct sockaddr_in addr;
 	int udp[2], pipes[2];
 	struct worker w;
@@ -258,6 +254,11 @@ CASE(cancel_waiting)
 	wait_fd[0] = udp[0];
 	wait_fd[1] = bound(SOCK_STREAM, &addr);
 	wait_fd[2] = pipes[0];
+	for (int i = 3; i < 5; i++) {
+		wait_fd[i] = epoll_create1(0);
+		MUST(!epoll_ctl(wait_fd[i], EPOLL_CTL_ADD, udp[0], &ev));
+	}
+	MUST(!epoll_ctl(wait_fd[4], EPOLL_CTL_ADD, pipes[0], &ev));
 	for (int round = 0; round < 2; round++) {
 		for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
 			start_and_await(&w, wait_cancelled, calls[i]);

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The table of private descriptors, and the descriptors that it needs: the
+ * placeholder, of which private sockets are duplicates, and the nudges of
+ * epoll.c. They are made when the process makes its first private socket, as
+ * most processes (those of a shell script) never do. A forked child has a
+ * table in memory of its own until then.
+ */
+#include "preload.h"
+
+#include "host/sys.h"
+#include "region/stack.h"
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+static void *region_get(void *context, size_t bytes)
+{
+	long address = guise_call(context, GUISE_NR_ALLOC, (long)bytes, 0, 0, 0, 0, 0);
+
+	return (unsigned long)address > -4096UL ? NULL : (void *)address;
+}
+
+static void region_put(void *context, void *memory, size_t bytes)
+{
+	guise_call(context, GUISE_NR_FREE, (long)memory, (long)bytes, 0, 0, 0, 0);
+}
+
+static struct guise_fdmap_memory in_region(struct guise_stack *s)
+{
+	return (struct guise_fdmap_memory){ .get = region_get, .put = region_put, .context = s };
+}
+
+static void *local_get(void *context, size_t bytes)
+{
+	long address = host_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)context;
+	return (unsigned long)address > -4096UL ? NULL : (void *)address;
+}
+
+static void local_put(void *context, void *memory, size_t bytes)
+{
+	(void)context;
+	host_sys(SYS_munmap, memory, bytes);
+}
+
+const struct guise_fdmap_memory preload_local = { .get = local_get, .put = local_put };
+
+/* In the region, with what the process knows already (a forked child does). */
+static int make_map(struct guise_stack *s)
+{
+	struct guise_fdmap_memory memory = in_region(s);
+	struct guise_fdmap *map = guise_fdmap_new(&memory);
+	int fd = -1, err = map ? 0 : -ENOMEM;
+
+	while (!err && (fd = guise_fdmap_next(preload.map, fd + 1)) >= 0)
+		err = guise_fdmap_set(map, &memory, fd, guise_fdmap_get(preload.map, fd));
+	if (err) {
+		if (map)
+			guise_fdmap_free(map, &memory);
+		return err;
+	}
+	s->region->procs[s->proc].fdmap = (uint64_t)(uintptr_t)map;
+	__atomic_store_n(&preload.map, map, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* A forked child has inherited them. */
+static int make_own(void)
+{
+	if (preload.placeholder < 0)
+		preload.placeholder = guise_fd_high(
+			(int)host_sys(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	if (preload.nudge < 0)
+		preload.nudge = guise_fd_high((int)host_sys(SYS_eventfd2, 1, EFD_CLOEXEC));
+	return preload.placeholder < 0 ? preload.placeholder
+	       : preload.nudge < 0     ? preload.nudge
+				       : 0;
+}
+
+static int prepare(struct guise_stack *s)
+{
+	struct rlimit many = { GUISE_FDMAP_MAX, GUISE_FDMAP_MAX };
+	int err;
+
+	err = make_own();
+	if (!err)
+		err = make_map(s);
+	if (err)
+		return err;
+	/* The host's limit counts: every private socket has a number there. */
+	guise_call(s, GUISE_NR_prlimit64, 0, RLIMIT_NOFILE, (long)&many, 0, 0, 0);
+	preload.stack_nudge = (int)guise_call(s, GUISE_NR_eventfd2, 1, 0, 0, 0, 0, 0);
+	preload.own_low = preload_next_own_fd(0);
+	return 0;
+}
+
+int preload_prepare(void)
+{
+	int err = 0;
+
+	if (likely(__atomic_load_n(&preload.prepared, __ATOMIC_ACQUIRE)))
+		return 0;
+	pthread_mutex_lock(&preload_lock);
+	if (!preload.prepared)
+		err = prepare(preload.stack);
+	if (!err)
+		__atomic_store_n(&preload.prepared, true, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&preload_lock);
+	return err;
+}
+
+int preload_map_room(int fd)
+{
+	struct guise_fdmap_memory memory = in_region(preload.stack);
+	int err;
+
+	/* A forked child that has not joined: its table is its own. */
+	if (!preload.stack)
+		return guise_fdmap_room(preload.map, &preload_local, fd);
+	err = preload_prepare();
+	return err ? err : guise_fdmap_room(preload.map, &memory, fd);
+}
+
+int preload_map_set(int fd, uint32_t entry)
+{
+	struct guise_fdmap_memory memory = in_region(preload.stack);
+	int err = preload_map_room(fd);
+
+	return err ? err : guise_fdmap_set(preload.map, &memory, fd, entry);
+}
