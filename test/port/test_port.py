@@ -14,8 +14,8 @@ def feature(*words: str) -> list[str]:
     """Lines of features.c, on a stack of its own with lo alone."""
     env = {"PRELOAD": str(BUILD / "libguise-preload.so")}
     program = BUILD / "test" / "port" / "features"
-    on_guise = [GUISE, "run", "--link", "none", "--", "env", "-u", "LD_PRELOAD"]
-    return run([*on_guise, program, *words], env=env).expect().text.splitlines()
+    on_guise = (GUISE, "run", "--link", "none", "--", "env", "-u", "LD_PRELOAD", program)
+    return run([*map(str, on_guise), *words], env=env).expect().text.splitlines()
 
 
 @pytest.mark.parametrize(("how", "seen"), [("masquerade", "10.2.0.1"), ("plain", "10.1.0.2")])
@@ -112,6 +112,16 @@ def test_proc_and_sys_are_the_stacks() -> None:
     assert files["/sys/class/net/lo/mtu"] == ["65536"]
     assert files["/sys/class/net/lo/operstate"] == ["unknown"]
     assert files["/sys/class/net/lo/statistics/rx_bytes"] == ["0"]
+
+
+QDISCS = ["fq maxrate 10Mbit", "fq_codel ecn", "tbf rate 1Mbit burst 15Kb lat 50ms"]
+QDISCS += ["htb", "netem limit 7 delay 20ms", "sfq", "prio"]
+
+
+@pytest.mark.parametrize("qdisc", QDISCS)
+def test_tc_shows_what_it_set(qdisc: str) -> None:
+    shown = feature("diag", f"tc qdisc replace dev lo root {qdisc}; tc qdisc show dev lo")
+    assert all(word in " ".join(shown).split() for word in qdisc.split()), shown
 
 
 def test_htb_holds_its_rate() -> None:
