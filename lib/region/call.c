@@ -76,8 +76,8 @@ struct request {
  * calls of their own with the same slot. So outside nothing is kept in it: the
  * request is written and its result read between enter and leave.
  */
-static inline long request(struct guise_stack *s, struct guise_slot *slot,
-			   struct guise_pollset *ps, const struct request *q)
+static inline long request(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps,
+			   const struct request *q)
 {
 	uint32_t signals;
 	bool there, restart;
@@ -146,8 +146,8 @@ void guise_call_exit(struct guise_stack *s, struct guise_slot *slot)
 	guise_signals_deliver();
 }
 
-static inline long call(struct guise_stack *s, struct guise_pollset *ps, long nr, long a,
-			long b, long c, long d, long e, long f)
+static inline long call(struct guise_stack *s, struct guise_pollset *ps, long nr, long a, long b,
+			long c, long d, long e, long f)
 {
 	const struct request q = {
 		(uint64_t)nr,
@@ -166,8 +166,7 @@ long guise_call(struct guise_stack *s, long nr, long a, long b, long c, long d, 
 }
 
 long guise_call_polling(struct guise_stack *s, struct pollfd *hostfds, unsigned int n,
-			int *host_ready, long nr, long a, long b, long c, long d, long e,
-			long f)
+			int *host_ready, long nr, long a, long b, long c, long d, long e, long f)
 {
 	struct guise_pollset ps = { hostfds, n, 0 };
 	long ret = call(s, &ps, nr, a, b, c, d, e, f);

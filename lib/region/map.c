@@ -71,8 +71,8 @@ static int lay_image(struct guise_stack *s, uint64_t base)
 		if (ph.p_type != PT_LOAD || ph.p_flags & PF_W)
 			continue;
 		if (!lay(base, ph.p_vaddr, ph.p_vaddr + ph.p_filesz,
-			 PROT_READ | (ph.p_flags & PF_X ? PROT_EXEC : 0), MAP_PRIVATE,
-			 s->image_fd, ph.p_offset))
+			 PROT_READ | (ph.p_flags & PF_X ? PROT_EXEC : 0), MAP_PRIVATE, s->image_fd,
+			 ph.p_offset))
 			return guise_fail(EACCES, "the kernel image cannot be mapped executable: "
 						  "is it on a file system mounted noexec?");
 	}
@@ -131,14 +131,14 @@ int guise_region_map(struct guise_stack *s)
 	    s->image->ops_size != sizeof(struct guise_host_ops) ||
 	    s->image->proc_size != sizeof(struct guise_proc)) {
 		err = guise_fail(EPROTO, "the kernel image does not belong to this library: "
-					"build both anew, or remove the older one");
+					 "build both anew, or remove the older one");
 		goto fail;
 	}
 	s->resume = (void (*)(struct guise_slot *))(base + s->image->resume);
 	guise_host_ops_init(s);
 	return 0;
 fail:
-	s->region = NULL;	/* it may have been set, and must not be looked at any more */
+	s->region = NULL; /* it may have been set, and must not be looked at any more */
 	host_sys(SYS_munmap, base, size);
 	return err;
 }
