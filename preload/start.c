@@ -138,19 +138,6 @@ static void move_ticket(void)
 	preload.ticket = (int)fd;
 }
 
-static void join(void)
-{
-	struct guise_stack *s;
-	int err;
-
-	s = guise_join(preload.ticket, &err);
-	if (!s)
-		die("cannot join its network stack", guise_error());
-	move_ticket();
-	__atomic_store_n(&preload.stack, s, __ATOMIC_RELEASE);
-	preload.own_low = preload_next_own_fd(0);
-}
-
 bool preload_borrowed(void)
 {
 	return host_sys(SYS_getpid) != preload.pid;
@@ -195,10 +182,10 @@ static void fork_child(void)
 	pthread_mutex_init(&preload_lock, NULL);
 }
 
+/* No malloc here: a malloc that is being set up may be asking. */
 static void read_ticket(void)
 {
 	const char *text = getenv("GUISE_STACK");
-	void *volatile first; /* or the compiler leaves the call out */
 	char *end;
 	long fd;
 
@@ -209,14 +196,38 @@ static void read_ticket(void)
 		die("GUISE_STACK must be the number of an open descriptor, but is", text);
 	preload.ticket = (int)fd;
 	preload.pid = (pid_t)host_sys(SYS_getpid);
-	/*
-	 * The child's handler frees memory, so malloc's own handlers must have
-	 * run before it: a malloc that registers some when it is first called
-	 * (jemalloc) is called here.
-	 */
+}
+
+/*
+ * The child's handler frees memory, so malloc's own handlers must have run
+ * before it: a malloc that registers some when it is first called (jemalloc)
+ * is called here.
+ */
+static void watch_forks(void)
+{
+	static bool done;
+	void *volatile first; /* or the compiler leaves the call out */
+
+	if (done)
+		return;
 	first = malloc(1);
 	free(first);
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	done = true;
+}
+
+static void join(void)
+{
+	struct guise_stack *s;
+	int err;
+
+	watch_forks();
+	s = guise_join(preload.ticket, &err);
+	if (!s)
+		die("cannot join its network stack", guise_error());
+	move_ticket();
+	__atomic_store_n(&preload.stack, s, __ATOMIC_RELEASE);
+	preload.own_low = preload_next_own_fd(0);
 }
 
 bool preload_on_stack(void)

@@ -220,14 +220,16 @@ HOOK long syscall(long nr, ...)
 	x.f = va_arg(ap, long);
 	va_end(ap);
 
-	if (preload_on_stack()) {
-		if (nr == IO_URING_SETUP) {
-			errno = ENOSYS;
-			return -1;
-		}
-		if (socket_call(nr, &x, &ret) || transfer_call(nr, &x, &ret) ||
-		    descriptor_call(nr, &x, &ret) || wait_call(nr, &x, &ret))
-			return ret;
+	/* Nothing is set up for other numbers: malloc is among the callers. */
+	if ((nr == SYS_socket || nr == IO_URING_SETUP) && !preload_on_stack())
+		return HOST(syscall)(nr, x.a, x.b, x.c, x.d, x.e, x.f);
+	if (nr == IO_URING_SETUP) {
+		errno = ENOSYS;
+		return -1;
 	}
+	if (preload.ticket >= 0 &&
+	    (socket_call(nr, &x, &ret) || transfer_call(nr, &x, &ret) ||
+	     descriptor_call(nr, &x, &ret) || wait_call(nr, &x, &ret)))
+		return ret;
 	return HOST(syscall)(nr, x.a, x.b, x.c, x.d, x.e, x.f);
 }
