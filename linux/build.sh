@@ -6,7 +6,7 @@
 # Makes BUILD/guise-kernel (stripped) and BUILD/guise-kernel.debug from Debian's
 # kernel source and this folder; BUILD is build/ unless given. Environment:
 #	KERNEL_SRC	another source: an unpacked tree, or a tarball of one
-#	KERNEL_CONFIG	linux/configs/KERNEL_CONFIG.config, default net
+#	KERNEL_CONFIG	which of linux/configs, one or several after another, default net
 #	JOBS		how many compilers at once, default: one a processor
 #
 # What happens, each step only if its result is not there yet:
@@ -37,7 +37,8 @@ mkdir -p "$build"
 build=$(cd "$build" && pwd -P)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/guise
 source=${KERNEL_SRC:-$LINUX_TARBALL}
-config=$root/linux/configs/${KERNEL_CONFIG:-net}.config
+configs=${KERNEL_CONFIG:-net}
+config=$build/linux.config
 shadow=$build/linux
 out=$shadow/out
 log=$build/linux.log
@@ -85,7 +86,7 @@ check_series() {
 # Hashes everything that decides what the image is.
 fingerprint() {
 	{
-		echo "$source_key" "$config"
+		echo "$source_key" "$configs"
 		gcc -dumpmachine
 		gcc --version | head -n 1
 		ld --version | head -n 1
@@ -213,14 +214,17 @@ compile() {
 
 # Kconfig drops an option whose dependencies are missing without a word.
 configure() {
+	for name in $configs; do
+		cat "$root/linux/configs/$name.config"
+	done >"$config"
 	if ! KCONFIG_ALLCONFIG=$config kbuild -s allnoconfig >"$log" 2>&1; then
 		cat "$log" >&2
-		fail "${config#"$root"/}: the kernel cannot be configured"
+		fail "linux/configs ($configs): the kernel cannot be configured"
 	fi
 	lost=$(grep '^CONFIG_' "$config" | grep -v -x -F -f "$out/.config") || lost=
 	# shellcheck disable=SC2086 # on one line
 	[ -z "$lost" ] ||
-		fail "${config#"$root"/} asks for what this kernel does not give" \
+		fail "linux/configs ($configs) asks for what this kernel does not give" \
 			"(is a dependency missing?):" $lost
 }
 

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fuzzers of the receive paths: a bounded number of frames over each link finds nothing in the
+kernel that is shipped, and soon finds the bug in one that was built with it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from topology.process import Finished, run
+from topology.side import BUILD
+
+LINK_FUZZ = BUILD / "unit" / "fuzz" / "link_fuzz"
+RING_FUZZ = BUILD / "unit" / "fuzz" / "ring_fuzz"
+KERNEL = BUILD / "guise-kernel"
+PLANTED = BUILD / "guise-kernel-planted"
+CANNOT_RUN = 77
+
+# What comes through the host's kernel is well-formed, and nothing else arrives that way.
+ANY_BYTES = ("port", "tap", "pair")
+LINKS = (*ANY_BYTES, "host-tap")
+
+
+def fuzz(image: Path, link: str, frames: int, seed: int = 1) -> Finished:
+    options = ["--link", link, "--frames", str(frames), "--seed", str(seed)]
+    done = run([LINK_FUZZ, "--image", image, *options])
+    if done.status == CANNOT_RUN:
+        pytest.skip(done.text.strip())
+    return done
+
+
+def sums(done: Finished) -> dict[str, float]:
+    """The numbers of the line that a fuzzer ends with."""
+    return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", done.text)}
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_frames_of_every_kind_are_delivered_or_counted_as_malformed(link: str) -> None:
+    sum_of = sums(fuzz(KERNEL, link, 100_000).expect())
+    assert sum_of["fed"] >= 100_000
+    assert sum_of["accepted"] + sum_of["malformed"] == sum_of["fed"]
+    assert sum_of["lost"] == 0
+    assert sum_of["ip_rcv"] > 10_000
+    assert sum_of["ipv6_rcv"] > 10_000
+    if link in ANY_BYTES:
+        assert sum_of["malformed"] > 5_000
+    if link == "pair":  # whose other end may be hostile
+        assert sum_of["sabotages"] > 100
+    # Each examination: TCP over lo, echoes over the link, frames byte for byte, no warning.
+    assert sum_of["examinations"] > 10
+
+
+@pytest.mark.parametrize("link", ANY_BYTES)
+def test_a_planted_bug_is_found(link: str) -> None:
+    done = fuzz(PLANTED, link, 100_000).expect(1)
+    assert re.search(r"^FOUND .* a malformed frame was accepted: \d+ bytes", done.text, re.M), done
+    assert sums(done)["fed"] < 10_000
+
+
+@pytest.mark.parametrize("link", ["port", "tap"])
+def test_a_seed_repeats_a_run(link: str) -> None:
+    def counted(seed: int) -> dict[str, float]:
+        sum_of = sums(fuzz(KERNEL, link, 20_000, seed).expect())
+        return {name: sum_of[name] for name in sum_of if "second" not in name}
+
+    first = counted(5)
+    assert first == counted(5)
+    assert first != counted(6)
+
+
+def test_a_ring_stays_within_its_bounds_whatever_the_other_end_writes() -> None:
+    sum_of = sums(run([RING_FUZZ, "--turns", "1000"]).expect())
+    assert sum_of["frames"] > 1_000
+    assert sum_of["nonsense"] > 1_000
+
+
+def test_wrong_usage_names_the_links() -> None:
+    done = run([LINK_FUZZ, "--link", "carrier-pigeon"]).expect(2)
+    assert all(link in done.errors for link in LINKS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("link", LINKS)
+def test_many_frames(link: str) -> None:
+    assert sums(fuzz(KERNEL, link, 1_000_000, seed=99).expect())["findings"] == 0
