@@ -227,9 +227,8 @@ HOOK long syscall(long nr, ...)
 		errno = ENOSYS;
 		return -1;
 	}
-	if (preload.ticket >= 0 &&
-	    (socket_call(nr, &x, &ret) || transfer_call(nr, &x, &ret) ||
-	     descriptor_call(nr, &x, &ret) || wait_call(nr, &x, &ret)))
+	if (preload.ticket >= 0 && (socket_call(nr, &x, &ret) || transfer_call(nr, &x, &ret) ||
+				    descriptor_call(nr, &x, &ret) || wait_call(nr, &x, &ret)))
 		return ret;
 	return HOST(syscall)(nr, x.a, x.b, x.c, x.d, x.e, x.f);
 }
