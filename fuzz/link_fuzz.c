@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,9 +112,12 @@ static enum outcome fuzz(const struct wire *w, struct report *r)
 		return FOUND;
 	}
 	if (!child) {
-		const char *missing = w->missing();
+		const char *missing;
 
+		/* Not to go on when nobody waits for the outcome. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pipe_fd[0]);
+		missing = w->missing();
 		if (!missing)
 			_exit(run_wire(w, r));
 		printf("fuzz %s: skipped: %s\n", w->name, missing);
