@@ -24,8 +24,8 @@
  * acknowledgement whatever the queue says. */
 #define FIN_WAIT1 0x04
 #define LAST_ACK  0x09
-#define LISTEN	  0x0a
-#define CLOSING	  0x0b
+#define LISTEN    0x0a
+#define CLOSING   0x0b
 
 unsigned int drain_count(const char *text)
 {

@@ -35,16 +35,16 @@ GUISE_API const char *guise_version(void);
 /* ---- life ------------------------------------------------------------- */
 
 struct guise_options {
-	size_t size;		/* sizeof(struct guise_options), set by GUISE_OPTIONS_INIT */
-	const char *name;	/* for messages; default "guise" */
-	const char *image;	/* kernel image; default: beside the library, or $GUISE_KERNEL */
-	uint64_t memory;	/* bytes of RAM, default 256 MiB, at least 32 MiB */
-	const char *cmdline;	/* appended to the kernel command line */
-	int simulated;		/* 1: time jumps to the next event when nobody has work */
-	uint64_t seed;		/* simulated: all randomness */
-	int no_pump;		/* 1: no pump thread; devices and timers only run while a thread waits */
-	int console_fd;		/* kernel messages; -1 (default): dropped below warning, else stderr */
-	int index;		/* -1 (default): any free base address; else 0..63 */
+	size_t size;         /* sizeof(struct guise_options), set by GUISE_OPTIONS_INIT */
+	const char *name;    /* for messages; default "guise" */
+	const char *image;   /* kernel image; default: beside the library, or $GUISE_KERNEL */
+	uint64_t memory;     /* bytes of RAM, default 256 MiB, at least 32 MiB */
+	const char *cmdline; /* appended to the kernel command line */
+	int simulated;       /* 1: time jumps to the next event when nobody has work */
+	uint64_t seed;       /* simulated: all randomness */
+	int no_pump;    /* 1: no pump thread; devices and timers only run while a thread waits */
+	int console_fd; /* kernel messages; -1 (default): dropped below warning, else stderr */
+	int index;      /* -1 (default): any free base address; else 0..63 */
 };
 
 #define GUISE_OPTIONS_INIT { .size = sizeof(struct guise_options), .console_fd = -1, .index = -1 }
@@ -73,8 +73,8 @@ GUISE_API void guise_leave(struct guise_stack *s);
  * stack's own, not the host's. -errno on failure; -ENETDOWN when the stack
  * is lost.
  */
-GUISE_API long guise_call(struct guise_stack *s, long nr, long a, long b, long c,
-			  long d, long e, long f);
+GUISE_API long guise_call(struct guise_stack *s, long nr, long a, long b, long c, long d, long e,
+			  long f);
 
 /*
  * As guise_call, but while the call sleeps, the n host descriptors in hostfds
@@ -82,9 +82,9 @@ GUISE_API long guise_call(struct guise_stack *s, long nr, long a, long b, long c
  * the call is interrupted (-EINTR, or its result if it had one) and
  * *host_ready is the number of ready ones, else 0.
  */
-GUISE_API long guise_call_polling(struct guise_stack *s, struct pollfd *hostfds,
-				  unsigned int n, int *host_ready, long nr, long a,
-				  long b, long c, long d, long e, long f);
+GUISE_API long guise_call_polling(struct guise_stack *s, struct pollfd *hostfds, unsigned int n,
+				  int *host_ready, long nr, long a, long b, long c, long d, long e,
+				  long f);
 
 /* A thread that will wait elsewhere (pthread_join) says so, or a simulated
  * stack's time would stand still; and says when it is back. */
@@ -100,25 +100,30 @@ GUISE_API int guise_socket(struct guise_stack *s, int domain, int type, int prot
 GUISE_API int guise_bind(struct guise_stack *s, int fd, const struct sockaddr *a, socklen_t len);
 GUISE_API int guise_connect(struct guise_stack *s, int fd, const struct sockaddr *a, socklen_t len);
 GUISE_API int guise_listen(struct guise_stack *s, int fd, int backlog);
-GUISE_API int guise_accept4(struct guise_stack *s, int fd, struct sockaddr *a, socklen_t *len, int flags);
+GUISE_API int guise_accept4(struct guise_stack *s, int fd, struct sockaddr *a, socklen_t *len,
+			    int flags);
 GUISE_API int guise_shutdown(struct guise_stack *s, int fd, int how);
 GUISE_API int guise_close(struct guise_stack *s, int fd);
 GUISE_API ssize_t guise_read(struct guise_stack *s, int fd, void *buf, size_t len);
 GUISE_API ssize_t guise_write(struct guise_stack *s, int fd, const void *buf, size_t len);
-GUISE_API ssize_t guise_sendto(struct guise_stack *s, int fd, const void *buf, size_t len, int flags,
-			       const struct sockaddr *a, socklen_t alen);
+GUISE_API ssize_t guise_sendto(struct guise_stack *s, int fd, const void *buf, size_t len,
+			       int flags, const struct sockaddr *a, socklen_t alen);
 GUISE_API ssize_t guise_recvfrom(struct guise_stack *s, int fd, void *buf, size_t len, int flags,
 				 struct sockaddr *a, socklen_t *alen);
 GUISE_API ssize_t guise_sendmsg(struct guise_stack *s, int fd, const struct msghdr *m, int flags);
 GUISE_API ssize_t guise_recvmsg(struct guise_stack *s, int fd, struct msghdr *m, int flags);
-GUISE_API int guise_setsockopt(struct guise_stack *s, int fd, int level, int name, const void *v, socklen_t len);
-GUISE_API int guise_getsockopt(struct guise_stack *s, int fd, int level, int name, void *v, socklen_t *len);
+GUISE_API int guise_setsockopt(struct guise_stack *s, int fd, int level, int name, const void *v,
+			       socklen_t len);
+GUISE_API int guise_getsockopt(struct guise_stack *s, int fd, int level, int name, void *v,
+			       socklen_t *len);
 GUISE_API int guise_getsockname(struct guise_stack *s, int fd, struct sockaddr *a, socklen_t *len);
 GUISE_API int guise_getpeername(struct guise_stack *s, int fd, struct sockaddr *a, socklen_t *len);
 GUISE_API int guise_poll(struct guise_stack *s, struct pollfd *fds, unsigned int n, int timeout_ms);
 GUISE_API int guise_epoll_create(struct guise_stack *s, int flags);
-GUISE_API int guise_epoll_ctl(struct guise_stack *s, int ep, int op, int fd, struct epoll_event *ev);
-GUISE_API int guise_epoll_wait(struct guise_stack *s, int ep, struct epoll_event *ev, int max, int timeout_ms);
+GUISE_API int guise_epoll_ctl(struct guise_stack *s, int ep, int op, int fd,
+			      struct epoll_event *ev);
+GUISE_API int guise_epoll_wait(struct guise_stack *s, int ep, struct epoll_event *ev, int max,
+			       int timeout_ms);
 GUISE_API int guise_nanosleep(struct guise_stack *s, uint64_t ns);
 
 /* ---- links ------------------------------------------------------------ */
@@ -136,8 +141,8 @@ GUISE_API int guise_link_add(struct guise_stack *s, const char *name, const char
 GUISE_API int guise_link_del(struct guise_stack *s, const char *name);
 
 /* Joins two stacks of this process by a cable: interface `name` in each. */
-GUISE_API int guise_pair(struct guise_stack *a, const char *name_a,
-			 struct guise_stack *b, const char *name_b);
+GUISE_API int guise_pair(struct guise_stack *a, const char *name_a, struct guise_stack *b,
+			 const char *name_b);
 
 /* ---- configuration (inside the stack, by its own netlink) --------------- */
 
@@ -171,8 +176,8 @@ GUISE_API ssize_t guise_read_file(struct guise_stack *s, const char *path, char 
 GUISE_API int guise_netns_new(struct guise_stack *s);
 GUISE_API int guise_netns_enter(struct guise_stack *s, int fd);
 /* A veth cable between two namespaces (stack descriptors; -1: the first). */
-GUISE_API int guise_veth_add(struct guise_stack *s, int ns_a, const char *name_a,
-			     int ns_b, const char *name_b);
+GUISE_API int guise_veth_add(struct guise_stack *s, int ns_a, const char *name_a, int ns_b,
+			     const char *name_b);
 
 #ifdef __cplusplus
 }

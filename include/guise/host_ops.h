@@ -23,20 +23,20 @@
 #ifndef GUISE_HOST_OPS_H
 #define GUISE_HOST_OPS_H
 
-#define GUISE_MAGIC		0x4753495545535447
-#define GUISE_ABI		1	/* raise when anything in this file changes */
+#define GUISE_MAGIC 0x4753495545535447
+#define GUISE_ABI   1 /* raise when anything in this file changes */
 
-#define GUISE_OFF_OPS		0x000000
-#define GUISE_OFF_HEADER	0x001000
-#define GUISE_OFF_SLOTS		0x040000
-#define GUISE_OFF_TEXT		0x200000
-#define GUISE_OFF_DATA		0x900000
-#define GUISE_OFF_ARENA		0x1400000
+#define GUISE_OFF_OPS    0x000000
+#define GUISE_OFF_HEADER 0x001000
+#define GUISE_OFF_SLOTS  0x040000
+#define GUISE_OFF_TEXT   0x200000
+#define GUISE_OFF_DATA   0x900000
+#define GUISE_OFF_ARENA  0x1400000
 
-#define GUISE_MAX_SLOTS		4096	/* host threads inside one stack */
-#define GUISE_MAX_PROCS		1024	/* host processes that joined */
-#define GUISE_MAX_LINKS		16
-#define GUISE_STACK_SIZE	32768	/* a kernel stack, bytes */
+#define GUISE_MAX_SLOTS  4096 /* host threads inside one stack */
+#define GUISE_MAX_PROCS  1024 /* host processes that joined */
+#define GUISE_MAX_LINKS  16
+#define GUISE_STACK_SIZE 32768 /* a kernel stack, bytes */
 
 #ifndef __ASSEMBLY__
 
@@ -72,59 +72,59 @@ struct guise_host_ops {
 	int64_t (*frame_out)(struct guise_host_ops *self, uint32_t link,
 			     const struct guise_iov *iov, uint32_t n);
 	/* One frame in, same shape; bytes written, or -EAGAIN when empty. */
-	int64_t (*frame_in)(struct guise_host_ops *self, uint32_t link,
-			    const struct guise_iov *iov, uint32_t n);
+	int64_t (*frame_in)(struct guise_host_ops *self, uint32_t link, const struct guise_iov *iov,
+			    uint32_t n);
 	/* The kernel panicked: text is the reason. Does not return. */
 	void (*panic)(struct guise_host_ops *self, const char *text);
-	void *stack;			/* struct guise_stack, for lib/ only */
+	void *stack; /* struct guise_stack, for lib/ only */
 };
 
 /* What a host thread asks of the port: slot->op. */
 enum guise_op {
 	GUISE_OP_NONE = 0,
-	GUISE_OP_ATTACH = 1,	/* make a task for this slot (args: see below) */
-	GUISE_OP_CALL = 2,	/* system call slot->nr with slot->arg[] */
-	GUISE_OP_EXIT = 3,	/* the host thread ends: its task exits */
+	GUISE_OP_ATTACH = 1, /* make a task for this slot (args: see below) */
+	GUISE_OP_CALL = 2,   /* system call slot->nr with slot->arg[] */
+	GUISE_OP_EXIT = 3,   /* the host thread ends: its task exits */
 };
 
 /* Bits of region->irq_pending, set by anyone, consumed by the port. */
-#define GUISE_IRQ_TIMER		0x1u	/* next_event has passed */
-#define GUISE_IRQ_RX		0x2u	/* region->rx_pending names the links */
-#define GUISE_IRQ_TX		0x4u	/* region->tx_pending: queue may restart */
-#define GUISE_IRQ_REAP		0x8u	/* some process is marked dead */
+#define GUISE_IRQ_TIMER 0x1u /* next_event has passed */
+#define GUISE_IRQ_RX    0x2u /* region->rx_pending names the links */
+#define GUISE_IRQ_TX    0x4u /* region->tx_pending: queue may restart */
+#define GUISE_IRQ_REAP  0x8u /* some process is marked dead */
 
 /* slot->word, the futex word a host thread sleeps on. */
 enum guise_word {
-	GUISE_WORD_AWAY = 0,		/* in its program, or inside working */
-	GUISE_WORD_SPIN = 1,		/* waits, polling the word */
-	GUISE_WORD_FUTEX = 2,		/* waits in futex(2) on the word */
-	GUISE_WORD_POLL = 3,		/* waits in ppoll(2): ring the bell */
-	GUISE_WORD_KICKED = 4,		/* told to come back */
+	GUISE_WORD_AWAY = 0,   /* in its program, or inside working */
+	GUISE_WORD_SPIN = 1,   /* waits, polling the word */
+	GUISE_WORD_FUTEX = 2,  /* waits in futex(2) on the word */
+	GUISE_WORD_POLL = 3,   /* waits in ppoll(2): ring the bell */
+	GUISE_WORD_KICKED = 4, /* told to come back */
 };
 
 /* One host thread. 256 bytes; index 0 is never used (0 means "nobody"). */
 struct guise_slot {
-	uint32_t word;			/* enum guise_word */
+	uint32_t word; /* enum guise_word */
 	uint32_t used;
-	uint32_t id;			/* own index */
-	uint32_t proc;			/* index into region->procs */
-	int32_t tid;			/* host thread id */
-	uint32_t op;			/* enum guise_op */
-	uint32_t run;			/* its task asks for the CPU */
-	uint32_t done;			/* the port finished slot->op */
-	uint32_t kicked;		/* its task was woken by another carrier */
-	uint32_t kick_next;		/* region->kick_head chain */
-	uint32_t interrupt;		/* a host signal or host fd wants its task out */
-	uint32_t orphan;		/* its process died: any carrier may run the task */
-	uint32_t signals;		/* bit n-1: raise host signal n on leaving */
-	uint32_t restart;		/* result was ERESTARTSYS: see SA_RESTART */
-	uint32_t waiting;		/* linked into region->wait_head */
+	uint32_t id;        /* own index */
+	uint32_t proc;      /* index into region->procs */
+	int32_t tid;        /* host thread id */
+	uint32_t op;        /* enum guise_op */
+	uint32_t run;       /* its task asks for the CPU */
+	uint32_t done;      /* the port finished slot->op */
+	uint32_t kicked;    /* its task was woken by another carrier */
+	uint32_t kick_next; /* region->kick_head chain */
+	uint32_t interrupt; /* a host signal or host fd wants its task out */
+	uint32_t orphan;    /* its process died: any carrier may run the task */
+	uint32_t signals;   /* bit n-1: raise host signal n on leaving */
+	uint32_t restart;   /* result was ERESTARTSYS: see SA_RESTART */
+	uint32_t waiting;   /* linked into region->wait_head */
 	uint32_t wait_next, wait_prev;
-	uint32_t belled;		/* kicked in ppoll, has not seen the bell yet */
-	uint32_t attach_next;		/* the port's list of slots that want a task */
-	uint32_t waker_cpu;		/* host processor of the last kick, + 1 */
-	uint64_t host_sp;		/* the carrier's own stack while inside */
-	uint64_t task;			/* struct task_struct *, 0 before ATTACH */
+	uint32_t belled;      /* kicked in ppoll, has not seen the bell yet */
+	uint32_t attach_next; /* the port's list of slots that want a task */
+	uint32_t waker_cpu;   /* host processor of the last kick, + 1 */
+	uint64_t host_sp;     /* the carrier's own stack while inside */
+	uint64_t task;        /* struct task_struct *, 0 before ATTACH */
 	uint64_t nr;
 	uint64_t arg[6];
 	int64_t ret;
@@ -134,81 +134,81 @@ struct guise_slot {
 /* One host process. */
 struct guise_proc {
 	uint32_t used;
-	int32_t pid;			/* host pid */
-	uint64_t start_time;		/* field 22 of /proc/PID/stat: guards pid reuse */
-	uint32_t dead;			/* set by the holder; consumed by the reaper */
-	uint32_t threads;		/* slots in use */
-	uint64_t leader;		/* struct task_struct * of the thread group leader */
-	uint64_t fdmap;			/* host fd -> stack fd; see lib/region/fdmap.h */
+	int32_t pid;         /* host pid */
+	uint64_t start_time; /* field 22 of /proc/PID/stat: guards pid reuse */
+	uint32_t dead;       /* set by the holder; consumed by the reaper */
+	uint32_t threads;    /* slots in use */
+	uint64_t leader;     /* struct task_struct * of the thread group leader */
+	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
 };
 
 /* One link; written by whoever adds it, before the port sees LINK_ADD. */
 struct guise_link {
 	uint32_t used;
-	uint32_t features;		/* GUISE_LINK_* */
+	uint32_t features; /* GUISE_LINK_* */
 	uint32_t mtu;
 	uint8_t mac[6];
-	uint8_t end;			/* pair: which end of the cable, 0 or 1 */
+	uint8_t end; /* pair: which end of the cable, 0 or 1 */
 	uint8_t pad;
-	char name[16];			/* interface name inside the stack */
-	char kind[16];			/* backend: tap, pair, ... */
-	uint32_t lost;			/* the backend failed for good: not polled any more */
+	char name[16]; /* interface name inside the stack */
+	char kind[16]; /* backend: tap, pair, ... */
+	uint32_t lost; /* the backend failed for good: not polled any more */
 	uint32_t pad1;
 	uint64_t rx_frames, rx_bytes, rx_malformed;
 	uint64_t tx_frames, tx_bytes, tx_dropped;
 };
 
-#define GUISE_LINK_CSUM		0x1u	/* backend takes NEEDS_CSUM frames */
-#define GUISE_LINK_TSO		0x2u	/* backend takes GSO frames */
-#define GUISE_LINK_NOGRO	0x4u	/* never merge received packets (delay box) */
+#define GUISE_LINK_CSUM  0x1u /* backend takes NEEDS_CSUM frames */
+#define GUISE_LINK_TSO   0x2u /* backend takes GSO frames */
+#define GUISE_LINK_NOGRO 0x4u /* never merge received packets (delay box) */
 
-#define GUISE_CLOCK_REAL	0u
-#define GUISE_CLOCK_SIM		1u
+#define GUISE_CLOCK_REAL 0u
+#define GUISE_CLOCK_SIM  1u
 
 /* The shared header. */
 struct guise_region {
 	uint64_t magic;
 	uint32_t abi;
-	uint32_t running;		/* the port booted */
+	uint32_t running; /* the port booted */
 	uint64_t base, size;
-	uint64_t ram, ram_size;		/* the arena */
+	uint64_t ram, ram_size; /* the arena */
 	uint8_t build_id[20];
 	uint8_t pad0[4];
-	char name[64];			/* of the stack, for messages */
-	char cmdline[512];		/* kernel command line */
+	char name[64];     /* of the stack, for messages */
+	char cmdline[512]; /* kernel command line */
 
 	/* The virtual CPU. */
-	uint32_t lock __attribute__((aligned(64)));	/* lib/region/vcpu.c */
+	uint32_t lock __attribute__((aligned(64))); /* lib/region/vcpu.c */
 	uint32_t starving;
-	uint32_t carrier;		/* slot that holds it */
-	uint32_t dead;			/* the stack is lost: calls give ENETDOWN */
-	uint32_t irq_pending;		/* GUISE_IRQ_* */
-	uint32_t rx_pending;		/* bit per link */
+	uint32_t carrier;     /* slot that holds it */
+	uint32_t dead;        /* the stack is lost: calls give ENETDOWN */
+	uint32_t irq_pending; /* GUISE_IRQ_* */
+	uint32_t rx_pending;  /* bit per link */
 	uint32_t tx_pending;
-	uint32_t kick_head;		/* slots kicked since the last unlock */
-	uint32_t tx_stopped;		/* bit per link: its queue waits for room */
+	uint32_t kick_head;  /* slots kicked since the last unlock */
+	uint32_t tx_stopped; /* bit per link: its queue waits for room */
 
 	/* Waiting: leader, followers, pump; lib/region/wait.c */
-	uint64_t next_event __attribute__((aligned(64)));	/* ns, ~0 = none */
-	uint64_t leader_until;		/* when the leader will look again */
-	uint32_t leader;		/* slot that watches devices and timers */
-	uint32_t wait_head;		/* followers */
-	uint32_t bell_pending;		/* kicked slots that sleep in ppoll */
-	uint32_t pump_word;		/* lib/region/pump.c */
+	uint64_t next_event __attribute__((aligned(64))); /* ns, ~0 = none */
+	uint64_t leader_until;                            /* when the leader will look again */
+	uint32_t leader;                                  /* slot that watches devices and timers */
+	uint32_t wait_head;                               /* followers */
+	uint32_t bell_pending;                            /* kicked slots that sleep in ppoll */
+	uint32_t pump_word;                               /* lib/region/pump.c */
 	uint32_t pump_slot;
 	uint32_t pump_alive;
-	uint32_t online;		/* simulated time: threads in their program */
-	uint64_t activity;		/* counts waits; the pump stands by while it moves */
+	uint32_t online;   /* simulated time: threads in their program */
+	uint64_t activity; /* counts waits; the pump stands by while it moves */
 
 	/* Clock. */
-	uint32_t clock_mode;		/* GUISE_CLOCK_* */
+	uint32_t clock_mode; /* GUISE_CLOCK_* */
 	uint32_t pad1;
-	uint64_t sim_now, sim_epoch;	/* ns; wall time = sim_epoch + sim_now */
+	uint64_t sim_now, sim_epoch; /* ns; wall time = sim_epoch + sim_now */
 	uint64_t seed, seed_state;
 
 	/* Counters for the holder's summary. */
-	uint64_t escaped;		/* inet sockets that went to the host */
-	uint64_t sockets;		/* private sockets made */
+	uint64_t escaped; /* inet sockets that went to the host */
+	uint64_t sockets; /* private sockets made */
 	uint64_t calls, waits, kicks, leads, pump_turns;
 
 	struct guise_link links[GUISE_MAX_LINKS];
@@ -219,15 +219,15 @@ struct guise_region {
 struct guise_image {
 	uint64_t magic;
 	uint32_t abi;
-	uint32_t version;		/* LINUX_VERSION_CODE */
+	uint32_t version; /* LINUX_VERSION_CODE */
 	/* Offsets from base. */
-	uint64_t boot;			/* void boot(struct guise_slot *) */
-	uint64_t resume;		/* void resume(struct guise_slot *) */
-	uint64_t copy_start, copy_end;	/* a fault in here ... */
-	uint64_t copy_fixup;		/* ... continues there */
-	uint64_t data_end;		/* end of bss */
+	uint64_t boot;                 /* void boot(struct guise_slot *) */
+	uint64_t resume;               /* void resume(struct guise_slot *) */
+	uint64_t copy_start, copy_end; /* a fault in here ... */
+	uint64_t copy_fixup;           /* ... continues there */
+	uint64_t data_end;             /* end of bss */
 	/* From here on written by the port's C code, not by the link script. */
-	char release[64];		/* "6.12.117-guise" */
+	char release[64]; /* "6.12.117-guise" */
 	/* sizeof() as the image was built with: catches what GUISE_ABI forgot. */
 	uint32_t region_size, slot_size, ops_size, proc_size;
 };
@@ -238,12 +238,12 @@ struct guise_image {
  * System calls of the port beyond Linux's own. Linux's own have the numbers
  * of asm-generic/unistd.h on every processor.
  */
-#define GUISE_NR_BASE		2048
-#define GUISE_NR_LINK_ADD	2048	/* (link index) -> ifindex */
-#define GUISE_NR_LINK_DEL	2049	/* (link index) */
-#define GUISE_NR_ALLOC		2050	/* (bytes) -> region address, zeroed */
-#define GUISE_NR_FREE		2051	/* (address, bytes) */
-#define GUISE_NR_NETNS_NEW	2052	/* () -> fd of a new network namespace */
-#define GUISE_NR_END		2053
+#define GUISE_NR_BASE      2048
+#define GUISE_NR_LINK_ADD  2048 /* (link index) -> ifindex */
+#define GUISE_NR_LINK_DEL  2049 /* (link index) */
+#define GUISE_NR_ALLOC     2050 /* (bytes) -> region address, zeroed */
+#define GUISE_NR_FREE      2051 /* (address, bytes) */
+#define GUISE_NR_NETNS_NEW 2052 /* () -> fd of a new network namespace */
+#define GUISE_NR_END       2053
 
 #endif

@@ -76,8 +76,8 @@ static void entropy_sim(struct guise_host_ops *self, void *buf, uint64_t len)
 	}
 }
 
-static int64_t frame_out(struct guise_host_ops *self, uint32_t link,
-			 const struct guise_iov *iov, uint32_t n)
+static int64_t frame_out(struct guise_host_ops *self, uint32_t link, const struct guise_iov *iov,
+			 uint32_t n)
 {
 	struct guise_link_port *port = &stack_of(self)->port[link];
 

@@ -30,7 +30,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#define HELD_MAX 8
+#define HELD_MAX      8
 #define KERNEL_SIGSET 8 /* bytes of a signal set in system calls */
 
 struct held {

@@ -27,9 +27,9 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
-#define BASE_FIRST   0x7e9000000000ull /* free of libraries, also under ASAN and TSAN */
-#define BASE_WINDOW  0x100000000ull    /* 4 GiB for each of ... */
-#define BASE_COUNT   64
+#define BASE_FIRST  0x7e9000000000ull /* free of libraries, also under ASAN and TSAN */
+#define BASE_WINDOW 0x100000000ull    /* 4 GiB for each of ... */
+#define BASE_COUNT  64
 /* Devices that nobody asked for are not made. */
 #define IDLE_DEVICES "dummy.numdummies=0 ifb.numifbs=0 fb_tunnels=none"
 #define MEMORY_MIN   (32ull << 20)
@@ -81,8 +81,8 @@ static int read_image(int fd, struct image *im)
 	    memcmp(im->eh.e_ident, ELFMAG, SELFMAG) || im->eh.e_phentsize != sizeof(im->ph[0]) ||
 	    im->eh.e_phnum > 16)
 		return guise_fail(ENOEXEC, "the kernel image is not a usable ELF file");
-	if (host_sys(SYS_pread64, fd, im->ph, im->eh.e_phnum * sizeof(im->ph[0]),
-		     im->eh.e_phoff) != (long)(im->eh.e_phnum * sizeof(im->ph[0])))
+	if (host_sys(SYS_pread64, fd, im->ph, im->eh.e_phnum * sizeof(im->ph[0]), im->eh.e_phoff) !=
+	    (long)(im->eh.e_phnum * sizeof(im->ph[0])))
 		return guise_fail(ENOEXEC, "the kernel image is cut short");
 	return 0;
 }
@@ -138,7 +138,8 @@ static int load_data(struct guise_stack *s, const struct image *im, uint64_t bas
 	if (!rel)
 		goto bad;
 	for (i = 0; i < relasz / sizeof(*rel); i++) {
-		uint64_t at = rel[i].r_offset - data->p_vaddr, value = base + (uint64_t)rel[i].r_addend;
+		uint64_t at = rel[i].r_offset - data->p_vaddr,
+			 value = base + (uint64_t)rel[i].r_addend;
 
 		if (ELF64_R_TYPE(rel[i].r_info) != RELATIVE || at + 8 > data->p_filesz)
 			goto bad;
@@ -155,8 +156,8 @@ out:
 }
 
 /* Steps 2 to 4 at one base; -EADDRINUSE: try another. */
-static int settle(struct guise_stack *s, const struct image *im,
-		  const struct guise_options *opt, uint64_t memory, int index)
+static int settle(struct guise_stack *s, const struct image *im, const struct guise_options *opt,
+		  uint64_t memory, int index)
 {
 	uint64_t base = BASE_FIRST + (uint64_t)index * BASE_WINDOW;
 	struct guise_region *r = calloc(1, sizeof(*r));

@@ -67,9 +67,8 @@ struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)
 		struct guise_slot *slot = &s->slots[i];
 		uint32_t free_ = 0;
 
-		if (slot->used ||
-		    !__atomic_compare_exchange_n(&slot->used, &free_, 1, 0, __ATOMIC_ACQ_REL,
-						 __ATOMIC_RELAXED))
+		if (slot->used || !__atomic_compare_exchange_n(&slot->used, &free_, 1, 0,
+							       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		memset((char *)slot + sizeof(slot->word) + sizeof(slot->used), 0,
 		       sizeof(*slot) - sizeof(slot->word) - sizeof(slot->used));

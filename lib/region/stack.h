@@ -12,25 +12,25 @@
 
 struct guise_stack {
 	struct guise_region *region;
-	struct guise_slot *slots;	/* slots[0] is nobody */
-	struct guise_host_ops *ops;	/* this process's table */
+	struct guise_slot *slots;   /* slots[0] is nobody */
+	struct guise_host_ops *ops; /* this process's table */
 	const struct guise_image *image;
 	void (*resume)(struct guise_slot *slot);
-	unsigned int proc;		/* our index in region->procs */
+	unsigned int proc; /* our index in region->procs */
 
-	int memfd;			/* the region */
-	int image_fd;			/* the kernel image's file */
-	int bell;			/* eventfd shared by all members: wakes who sleeps in ppoll */
-	int alive;			/* read end of a pipe: hangs up when the holder is gone; -1 */
-	int control;			/* to the holder; -1 in the creator */
+	int memfd;    /* the region */
+	int image_fd; /* the kernel image's file */
+	int bell;     /* eventfd shared by all members: wakes who sleeps in ppoll */
+	int alive;    /* read end of a pipe: hangs up when the holder is gone; -1 */
+	int control;  /* to the holder; -1 in the creator */
 	bool creator;
 	bool pump_running, pump_stop, pump_poked;
 	pthread_t pump;
 	uint32_t burials[GUISE_MAX_PROCS / 32]; /* holder: dead members, for the pump */
 	int console_fd;
-	int ending;			/* thread that ends this process, or 0 */
+	int ending; /* thread that ends this process, or 0 */
 	struct guise_link_port port[GUISE_MAX_LINKS];
-	struct guise_stack *next;	/* stacks of this process */
+	struct guise_stack *next; /* stacks of this process */
 };
 
 /* Sets this thread's error sentence; returns -err. */

@@ -25,8 +25,8 @@
 #include <linux/futex.h>
 #include <time.h>
 
-#define GUISE_STARVE_NS	 100000ull
-#define GUISE_SPIN_MAX	 400u /* about 10 us of pause instructions */
+#define GUISE_STARVE_NS  100000ull
+#define GUISE_SPIN_MAX   400u /* about 10 us of pause instructions */
 #define GUISE_SPIN_PROBE 16u  /* spin once in so many, when it was not worth it */
 
 uint64_t guise_host_now(void)

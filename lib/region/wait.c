@@ -40,7 +40,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEVER	   (~0ull)
+#define NEVER      (~0ull)
 #define SPIN_MAX   2000u /* pauses: 25 to 30 us */
 #define SPIN_MIN   64u
 #define SPIN_PROBE 32u /* spin once in so many waits, when it was not worth it */
@@ -302,8 +302,8 @@ static bool jump(struct guise_stack *s)
 }
 
 /* True when the bell rang. */
-static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead,
-		     uint64_t deadline, struct guise_pollset *ps)
+static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, uint64_t deadline,
+		     struct guise_pollset *ps)
 {
 	uint32_t word = GUISE_WORD_SPIN;
 	bool poll = ps || (lead && has_devices(s));

@@ -42,7 +42,8 @@ static inline void guise_collect_wakes(struct guise_stack *s, struct guise_wakes
 
 	wakes->any = false;
 	if (__builtin_expect(r->kick_head || (r->leader && r->next_event < r->leader_until) ||
-				     (!r->leader && (r->wait_head || r->pump_word == GUISE_PUMP_SLEEPS)),
+				     (!r->leader &&
+				      (r->wait_head || r->pump_word == GUISE_PUMP_SLEEPS)),
 			     0))
 		guise_collect_wakes_slow(s, wakes);
 }

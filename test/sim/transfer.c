@@ -61,7 +61,8 @@ int main(int argc, char **argv)
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT) };
 	const char *cc = argc > 2 ? argv[2] : "cubic";
 	long bytes = argc > 3 ? atol(argv[3]) : 4000000, sent = 0, got = 0;
-	const char *netem = argc > 4 ? argv[4] : "delay 10ms loss 0.2% rate 100mbit limit 1000 seed 9876543210";
+	const char *netem =
+		argc > 4 ? argv[4] : "delay 10ms loss 0.2% rate 100mbit limit 1000 seed 9876543210";
 	static char buf[65536];
 	struct guise_stack *s;
 	struct tcp_info info;
