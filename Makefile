@@ -58,7 +58,8 @@ help:
 # ---- C --------------------------------------------------------------------------------------
 
 # What every C file of the host side is compiled with; clang-tidy is given it, too.
-c_dialect := -std=gnu11 -D_GNU_SOURCE= -Iinclude -Ilib
+version := $(shell . ./versions.env && echo $$GUISE_VERSION)
+c_dialect := -std=gnu11 -D_GNU_SOURCE= -DGUISE_VERSION=$(version) -Iinclude -Ilib
 c_warnings := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 c_flags := $(c_dialect) $(c_warnings) -fPIC -fvisibility=hidden -pthread
 sanitize = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)

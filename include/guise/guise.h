@@ -29,7 +29,7 @@ struct guise_stack;
 /* The sentence that belongs to this thread's last failure; never NULL. */
 GUISE_API const char *guise_error(void);
 
-/* "0.1.0 (Linux 6.12.117)" */
+/* "0.1.0", and once this process has a stack "0.1.0 (Linux 6.12.117-guise)" */
 GUISE_API const char *guise_version(void);
 
 /* ---- life ------------------------------------------------------------- */

@@ -33,10 +33,12 @@
 #define GUISE_OFF_DATA   0x900000
 #define GUISE_OFF_ARENA  0x1400000
 
-#define GUISE_MAX_SLOTS  4096 /* host threads inside one stack */
-#define GUISE_MAX_PROCS  1024 /* host processes that joined */
-#define GUISE_MAX_LINKS  16
-#define GUISE_STACK_SIZE 32768 /* a kernel stack, bytes */
+#define GUISE_MAX_SLOTS    4096 /* host threads inside one stack */
+#define GUISE_MAX_PROCS    1024 /* host processes that joined */
+#define GUISE_FDMAP_CHUNKS 1024 /* of a process's table of descriptors ... */
+#define GUISE_FDMAP_BYTES  4096 /* ... each so long */
+#define GUISE_MAX_LINKS    16
+#define GUISE_STACK_SIZE   32768 /* a kernel stack, bytes */
 
 #ifndef __ASSEMBLY__
 

@@ -2,10 +2,15 @@
 /* See fdmap.h. */
 #include "region/fdmap.h"
 
+#include "guise/host_ops.h"
+
 #include <errno.h>
 
 #define CHUNK_BYTES (GUISE_FDMAP_CHUNK * sizeof(uint32_t))
 
+/* The port frees the tables of the dead by these. */
+_Static_assert(GUISE_FDMAP_CHUNKS == GUISE_FDMAP_CHUNK, "guise/host_ops.h has another number");
+_Static_assert(GUISE_FDMAP_BYTES == GUISE_FDMAP_CHUNK * sizeof(uint32_t), "or another size");
 _Static_assert(sizeof(struct guise_fdmap) == 8192 || sizeof(void *) != 8,
 	       "a table is two pages: members of different builds share it");
 

@@ -15,8 +15,10 @@
  */
 #include <linux/completion.h>
 #include <linux/file.h>
+#include <linux/gfp.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
+#include <linux/mm.h>
 #include <linux/resume_user_mode.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -248,6 +250,22 @@ fail:
 	guise_kick(slot);
 }
 
+/* The table of its descriptors, which its programs had from GUISE_NR_ALLOC:
+ * a page pair of pointers to pages (lib/region/fdmap.h). */
+static void guise_free_fdmap(struct guise_proc *proc)
+{
+	u64 *chunk = (u64 *)proc->fdmap;
+	unsigned int i;
+
+	if (!chunk || !virt_addr_valid(chunk))
+		return;
+	for (i = 0; i < GUISE_FDMAP_CHUNKS; i++)
+		if (chunk[i] && virt_addr_valid(chunk[i]))
+			free_pages_exact((void *)chunk[i], GUISE_FDMAP_BYTES);
+	free_pages_exact(chunk, GUISE_FDMAP_CHUNKS * sizeof(*chunk));
+	proc->fdmap = 0;
+}
+
 /* The holder marked a process dead: its tasks end, and its places are free. */
 static void guise_bury(unsigned int index)
 {
@@ -289,6 +307,7 @@ static void guise_bury(unsigned int index)
 			slot->id = id;
 		}
 	}
+	guise_free_fdmap(proc);
 	memset(proc, 0, sizeof(*proc));
 }
 
