@@ -70,6 +70,30 @@ void guise_timer_interrupt(void)
 	guise_clockevent.event_handler(&guise_clockevent);
 }
 
+/*
+ * Once more, exactly: the first wall clock is late by what the boot took until
+ * it was set. Programs compare packet time stamps with the host's clock, and a
+ * stamp may not lie before the sending. From then on both clocks advance with
+ * the host's monotonic one.
+ */
+static int __init guise_set_wall_clock(void)
+{
+	struct timespec64 ts;
+	u64 late;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		late = ktime_get_real_ns();
+		late = guise_host.clock(&guise_host, 1) - late;
+		if ((s64)late >= 0 && late < 100)
+			break;
+		ts = ns_to_timespec64(guise_host.clock(&guise_host, 1) + 200);
+		do_settimeofday64(&ts);
+	}
+	return 0;
+}
+late_initcall(guise_set_wall_clock);
+
 void __init time_init(void)
 {
 	u64 before;
