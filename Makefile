@@ -42,7 +42,7 @@ programs := \
 	$(if $(bench_sources),$(BUILD)/guise-bench) \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
-test_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard test/*/*.c))
+test_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard test/*/*.c)) $(BUILD)/test/redis-server
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
@@ -138,6 +138,12 @@ $(BUILD)/test/%: test/%.c $(BUILD)/libguise.so Makefile
 	$(Q)$(CC) $(CFLAGS) $(test_warnings) -std=gnu11 -D_GNU_SOURCE= -Iinclude $(sanitize) -pthread \
 		-MMD -MP -o $@ $< -L$(BUILD) -Wl,--as-needed -lguise -lresolv \
 		'-Wl,-rpath,$$ORIGIN/../..'
+
+# Debian's redis-tools holds the server as well: it is whatever it is called. The package
+# redis-server would start one on this machine.
+$(BUILD)/test/redis-server: FORCE
+	@mkdir -p $(@D)
+	@ln -sfn "$$(command -v redis-check-rdb || echo /usr/bin/redis-check-rdb)" $@
 
 # Unit tests take from these archives what they call; the rest of a part stays out.
 $(BUILD)/unit/libguise.a: $(call test_objects,$(lib_sources)) $(BUILD)/list/lib

@@ -7,10 +7,18 @@ import shlex
 
 from topology.content import blob
 from topology.namespace import Namespace
-from topology.side import GuiseSide, HostSide, Side, wait_until_says
+from topology.side import BUILD, GuiseSide, HostSide, Side, wait_until_says
 
 # Without --save it would fork to write its memory down.
-SERVER = ["redis-server", "--port", "6379", "--bind", "0.0.0.0", "--protected-mode", "no"]
+SERVER = [
+    str(BUILD / "test/redis-server"),
+    "--port",
+    "6379",
+    "--bind",
+    "0.0.0.0",
+    "--protected-mode",
+    "no",
+]
 SERVER += ["--save", "", "--appendonly", "no"]
 READY = "Ready to accept connections"
 TESTS = "ping_inline,set,get,incr,lpush,lrange_100,mset"
