@@ -51,7 +51,7 @@ def name_server(far: Namespace, tmp_path: Path) -> Iterator[Process]:
 )
 def test_dig(host: HostSide, guise: GuiseSide, name_server: Process, question: list[str]) -> None:
     def answer(side: Side) -> list[str]:
-        words = ["dig", "+noall", "+answer", "+comments", "+nocookie", *question, f"@{side.peer}"]
+        words = ["dig", "+noall", "+answer", "+comments", "+nocookie", f"@{side.peer}", *question]
         lines = side.run(*words).expect().text.splitlines()
         # Names and records, and the header's outcome; not its random number.
         kept = [line.split(", id:")[0] for line in lines if not line.startswith("; <<>>")]
