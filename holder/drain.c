@@ -11,6 +11,8 @@
 #include "drain.h"
 
 #include "host/sys.h"
+#include "region/bury.h"
+#include "region/stack.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -53,6 +55,21 @@ static unsigned int unfinished(struct guise_stack *s, char *buf, size_t size)
 	return n;
 }
 
+/* A process that died has not closed its sockets before the reaper is done with it. */
+static bool burying(struct guise_stack *s)
+{
+	unsigned int i;
+
+	if (s->region->dead)
+		return false;
+	if (guise_bury_unfinished(s))
+		return true;
+	for (i = 0; i < GUISE_MAX_PROCS; i++)
+		if (s->region->procs[i].used && s->region->procs[i].dead)
+			return true;
+	return false;
+}
+
 void drain(struct guise_stack *s, int signals)
 {
 	struct pollfd p = { .fd = signals, .events = POLLIN };
@@ -60,7 +77,7 @@ void drain(struct guise_stack *s, int signals)
 	char *buf = malloc(size);
 	int looks = GUISE_DRAIN_SECONDS * 1000 / LOOK_MS;
 
-	while (buf && looks-- && unfinished(s, buf, size)) {
+	while (buf && looks-- && (burying(s) || unfinished(s, buf, size))) {
 		struct timespec t = { 0, LOOK_MS * 1000000l };
 
 		if (host_sys(SYS_ppoll, &p, 1, &t, NULL, 0) > 0)

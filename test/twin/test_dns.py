@@ -43,7 +43,7 @@ def name_server(far: Namespace, tmp_path: Path) -> Iterator[Process]:
         ["guise.test", "MX"],
         ["-x", "192.0.2.7"],
         ["one.guise.test", "A", "+tcp"],
-        ["one.guise.test", "A", "one.guise.test", "AAAA", "text.guise.test", "TXT"],
+        ["one.guise.test", "A", "@", "one.guise.test", "AAAA", "@", "text.guise.test", "TXT"],
         ["long.guise.test", "TXT", "+bufsize=512"],
         ["nothing.guise.test", "A"],
     ],
@@ -51,7 +51,8 @@ def name_server(far: Namespace, tmp_path: Path) -> Iterator[Process]:
 )
 def test_dig(host: HostSide, guise: GuiseSide, name_server: Process, question: list[str]) -> None:
     def answer(side: Side) -> list[str]:
-        words = ["dig", "+noall", "+answer", "+comments", "+nocookie", f"@{side.peer}", *question]
+        asked = [f"@{side.peer}" if word == "@" else word for word in ("@", *question)]
+        words = ["dig", "+noall", "+answer", "+comments", "+nocookie", *asked]
         lines = side.run(*words).expect().text.splitlines()
         # Names and records, and the header's outcome; not its random number.
         kept = [line.split(", id:")[0] for line in lines if not line.startswith("; <<>>")]
