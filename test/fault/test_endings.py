@@ -6,6 +6,7 @@ the tests look themselves, before anything else could have cleaned up."""
 import contextlib
 import os
 import pty
+import select
 import signal
 import socket
 import threading
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 import pytest
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
-from topology.process import DEADLINE, Process, eventually
+from topology.process import DEADLINE, Process
 from topology.side import GUISE, PYTHON, GuiseSide, program, wait_until_says
 
 WAIT = [PYTHON, program("hold.py"), "wait", "5000"]
@@ -143,10 +144,22 @@ def test_program_is_killed_while_it_sends(
         leftovers.wait_until_none()
 
 
-def kill_holder(far: Namespace) -> None:
-    (holder,) = far.processes("guise-holder")
-    os.kill(holder, signal.SIGKILL)
-    eventually(lambda: not far.processes("guise-holder"), "the holder is dead")
+def kill(pid: int) -> None:
+    """Kills a process, and waits until all of it is dead."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return  # it was quicker
+    try:
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+        assert select.select([process], [], [], DEADLINE)[0], f"{pid} is dead"
+    finally:
+        os.close(process)
+
+
+def holder_of(guise: GuiseSide) -> int:
+    (holder,) = guise.far.processes("guise-holder")
+    return holder
 
 
 def clean_up(guise: GuiseSide) -> None:
@@ -161,7 +174,7 @@ def test_holder_is_killed_while_the_program_waits(
 ) -> None:
     """What the holder would have undone, the next guise undoes, program or no program."""
     with waiting(guise, options) as process:
-        kill_holder(guise.far)
+        kill(holder_of(guise))
         clean_up(guise)
         assert not leftovers.now()
         process.signal(signal.SIGTERM)
@@ -173,7 +186,7 @@ def test_holder_is_killed_while_the_program_sends(
     guise: GuiseSide, drain: Drain, leftovers: Leftovers
 ) -> None:
     with connected(guise, drain, "send", []) as process:
-        kill_holder(guise.far)
+        kill(holder_of(guise))
         clean_up(guise)
         assert not leftovers.now()
         process.signal(signal.SIGTERM)
@@ -187,11 +200,12 @@ def test_holder_and_program_are_killed(
     guise: GuiseSide, leftovers: Leftovers, holder_first: bool
 ) -> None:
     with waiting(guise, []) as process:
-        (holder,) = guise.far.processes("guise-holder")
-        for pid in (holder, process.pid) if holder_first else (process.pid, holder):
-            os.kill(pid, signal.SIGKILL)
+        holder = holder_of(guise)
+        if not holder_first:
+            process.signal(signal.SIGKILL)
+        kill(holder)
+        process.signal(signal.SIGKILL)
         process.finish()
-        eventually(lambda: not guise.far.processes("guise-holder"), "the holder is dead")
     clean_up(guise)
     assert not leftovers.now()
 
@@ -205,8 +219,7 @@ def test_a_stack_lives_on_when_the_holder_of_another_is_killed(
         before = set(far.processes("guise-holder"))
         with other.serve(*WAIT, says="ready"):
             (holder,) = set(far.processes("guise-holder")) - before
-            os.kill(holder, signal.SIGKILL)
-            eventually(lambda: holder not in far.processes("guise-holder"), "it is dead")
+            kill(holder)
         clean_up(guise)
         assert far.reaches(guise.address, 5000)
     leftovers.wait_until_none()
