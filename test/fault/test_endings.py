@@ -57,7 +57,7 @@ def drain(far: Namespace) -> Iterator[Drain]:
         listener.bind(("0.0.0.0", 0))
         listener.listen()
         drain = Drain(listener)
-        thread = threading.Thread(target=drain.serve)
+        thread = threading.Thread(target=drain.serve, daemon=True)
         thread.start()
         try:
             yield drain

@@ -67,7 +67,7 @@ class Content:
     def _serving(self, tls: ssl.SSLContext | None) -> Iterator[int]:
         with self._where.entered():
             server = _Server(self, tls)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1})
+        thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
         thread.start()
         try:
             yield server.server_address[1]

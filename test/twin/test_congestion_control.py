@@ -40,7 +40,7 @@ def port(far: Namespace) -> Iterator[int]:
                     connection.sendall(digest(received).encode())
 
         listener.settimeout(None)
-        thread = threading.Thread(target=serve)
+        thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         try:
             yield listener.getsockname()[1]
