@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from topology.process import run
+from topology.process import Process
 from topology.side import BUILD
 
 DEMO = Path(__file__).resolve().parents[2] / "demo" / "run"
@@ -19,15 +19,15 @@ ROW = re.compile(r"^(.+?, \w+) +(curl -T|iperf3|iperf3 -R) +([\d.]+) +([\d.]+) +
 def test_demo(tmp_path: Path) -> None:
     if os.geteuid():
         pytest.skip("needs root, to make network namespaces")
-    before = set(os.listdir("/run/netns"))
     environment = {"GUISE_BUILD": str(BUILD), "GUISE_RUNDIR": str(tmp_path / "run")}
-    done = run([sys.executable, DEMO], env=environment, seconds=240).expect()
+    with Process([sys.executable, DEMO], env=environment) as demo:
+        done = demo.finish(240).expect()
     rows = ROW.findall(done.text)
     assert len(rows) == 12, done
     stacks = [stack for stack, *_ in rows[::3]]
     assert stacks[1:] == ["guise, cubic", "guise, westwood", "guise, bbr"]
     assert stacks[0].startswith("host, ")
     assert all(float(goodput) > 0 for _, _, goodput, _, _ in rows), done
-    own = {name for name in set(os.listdir("/run/netns")) - before if "near" in name}
-    assert not own, "the demo's namespaces are gone"
+    left = [name for name in os.listdir("/run/netns") if name.endswith(f"-{demo.pid}")]
+    assert not left, "the demo's namespaces are gone"
     assert not (tmp_path / "run").exists()
