@@ -13,6 +13,7 @@
 #include "host/sys.h"
 #include "region/bury.h"
 #include "region/stack.h"
+#include "region/wait.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -70,6 +71,18 @@ static bool burying(struct guise_stack *s)
 	return false;
 }
 
+/* All its links are gone: nothing can be delivered any more. */
+static bool cut_off(const struct guise_stack *s)
+{
+	unsigned int i, links = 0, live = 0;
+
+	for (i = 0; i < GUISE_MAX_LINKS; i++) {
+		links += s->region->links[i].used != 0;
+		live += guise_link_live(s, i);
+	}
+	return links && !live;
+}
+
 void drain(struct guise_stack *s, int signals)
 {
 	struct pollfd p = { .fd = signals, .events = POLLIN };
@@ -77,7 +90,7 @@ void drain(struct guise_stack *s, int signals)
 	char *buf = malloc(size);
 	int looks = GUISE_DRAIN_SECONDS * 1000 / LOOK_MS;
 
-	while (buf && looks-- && (burying(s) || unfinished(s, buf, size))) {
+	while (buf && looks-- && (burying(s) || (!cut_off(s) && unfinished(s, buf, size)))) {
 		struct timespec t = { 0, LOOK_MS * 1000000l };
 
 		if (host_sys(SYS_ppoll, &p, 1, &t, NULL, 0) > 0)
