@@ -25,7 +25,7 @@
 # A second run computes the fingerprint and ends. With a KERNEL_SRC that is a
 # tree, whose changes nobody can see from outside, Kbuild looks every time.
 # Locks make it safe to run several at once, in one checkout or in many. What was
-# not used for 30 days leaves the cache.
+# not used for 30 days leaves the cache, as do all but the last 20 images.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd -P)
@@ -275,5 +275,7 @@ if [ -n "$key" ] && [ "$key" = "$(fingerprint)" ]; then
 	# Another checkout may have been faster, with the same image.
 	mv -T "$tmp" "$kept" 2>/dev/null || rm -rf "$tmp"
 	prune "$cache/kernel"
+	find "$cache/kernel" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' | sort -rn |
+		tail -n +21 | cut -d ' ' -f 2- | xargs -r -d '\n' rm -rf
 	echo "$key" >"$build/.kernel"
 fi
