@@ -27,9 +27,14 @@ def fill(address: tuple[str, int], listener: socket.socket, kept: list[socket.so
                 client.send(bytes(65536))
 
 
-def transfer(address: tuple[str, int], listener: socket.socket) -> bool:
+def transfer() -> bool:
+    """Over a listener of its own: in the queue of the other may wait a connection that accept had
+    no memory for, whose client is gone."""
     message = b"as if nothing had happened" * 10_000
-    with socket.create_connection(address) as client:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+    ):
         server, _ = listener.accept()
         with server:
             sent = received = b""
@@ -57,4 +62,4 @@ with socket.create_server(("127.0.0.1", 0), backlog=16) as listener:
     for one in kept:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         one.close()
-    print(json.dumps({"refusal": refusal, "count": count, "right": transfer(address, listener)}))
+    print(json.dumps({"refusal": refusal, "count": count, "right": transfer()}))
