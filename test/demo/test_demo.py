@@ -30,3 +30,5 @@ def test_demo(tmp_path: Path) -> None:
     assert all(float(goodput) > 0 for _, _, goodput, _, _ in rows), done
     left = [name for name in os.listdir("/run/netns") if name.endswith(f"-{demo.pid}")]
     assert not left, "the demo's namespaces are gone"
+    left = os.listdir(tmp_path / "run") if (tmp_path / "run").exists() else []
+    assert not left, "the demo's stacks are gone, and what they changed on the host"
