@@ -219,7 +219,7 @@ check-all: all $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-ke
 	@$(CHECK) lint unit go pytest-all
 
 ## soak: the tests that run for hours
-soak: all $(test_programs)
+soak: all $(test_programs) $(fuzz_programs)
 	@$(CHECK) soak
 
 ## lint: clang-format, clang-tidy, gofmt, vet, staticcheck, ruff, mypy, shellcheck
