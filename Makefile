@@ -95,10 +95,12 @@ endef
 $(BUILD)/libguise.a: $(call objects,$(lib_sources)) $(BUILD)/list/lib
 	$(make_archive)
 
+# A library is put in place whole: running programs keep the one that they have mapped.
 $(BUILD)/libguise.so: $(call objects,$(lib_sources)) $(BUILD)/list/lib
 	$(call what,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(sanitize) -shared -pthread -Wl,-soname,libguise.so -Wl,-z,defs,-z,now \
-		-o $@ $(filter %.o,$^)
+		-o $@.new $(filter %.o,$^)
+	@mv $@.new $@
 
 # The list of calls decides what the preload library exports.
 $(BUILD)/preload.map: preload/preload.map.in preload/calls.h Makefile
@@ -113,7 +115,8 @@ $(BUILD)/libguise-preload.so: $(call objects,$(preload_sources)) $(BUILD)/list/p
 	$(call what,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(sanitize) -shared -pthread -Wl,-soname,libguise-preload.so \
 		-Wl,-z,defs,-z,now -Wl,--exclude-libs,ALL $(addprefix -Wl$(comma)--version-script=,$(preload_map)) \
-		-o $@ $(filter %.o,$^) $(BUILD)/libguise.a -l:libcares.a
+		-o $@.new $(filter %.o,$^) $(BUILD)/libguise.a -l:libcares.a
+	@mv $@.new $@
 
 $(BUILD)/guise-holder: $(call objects,$(holder_sources)) $(BUILD)/list/holder $(BUILD)/libguise.a
 	$(call what,LD,$@)

@@ -97,9 +97,18 @@ def host_c(files: Iterable[str], *suffixes: str) -> list[str]:
     return [f for f in with_suffix(files, *suffixes) if f.startswith(C_FOLDERS)]
 
 
-def is_shell(name: str) -> bool:
+def is_script(name: str, interpreter: bytes) -> bool:
     with open(name, "rb") as file:
-        return re.match(rb"#!(/usr)?/bin/(env )?(ba|da)?sh\b", file.readline()) is not None
+        line = rb"#!(/usr)?/bin/(env )?" + interpreter + rb"\b"
+        return re.match(line, file.readline()) is not None
+
+
+def is_shell(name: str) -> bool:
+    return is_script(name, rb"(ba|da)?sh")
+
+
+def python_sources(files: Iterable[str]) -> list[str]:
+    return [f for f in files if f.endswith(".py") or is_script(f, rb"python3")]
 
 
 def execute(command: list[str]) -> tuple[bool, str]:
@@ -161,7 +170,7 @@ def lint() -> Tally:
     go_tool = pinned_go()
     staticcheck = f"honnef.co/go/tools/cmd/staticcheck@{pinned('STATICCHECK_VERSION')}"
     files = sources()
-    python = with_suffix(files, ".py")
+    python = python_sources(files)
     go = with_suffix(files, ".go")
     c = host_c(files, ".c")
     # Tests do on purpose what clang-tidy looks for.
@@ -201,7 +210,7 @@ def format_sources() -> Tally:
     for command, subject in (
         (["clang-format", "-i"], host_c(files, ".c", ".h")),
         ([gofmt(), "-w"], with_suffix(files, ".go")),
-        (["ruff", "format", "--quiet"], with_suffix(files, ".py")),
+        (["ruff", "format", "--quiet"], python_sources(files)),
     ):
         if subject:
             subprocess.run([*command, *subject], check=True)
