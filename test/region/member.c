@@ -9,6 +9,10 @@
  *			connections ended, and the places in use before and after
  *	member fair	two members make system calls as fast as they can, and a
  *			third sleeps again and again. Prints what each achieved
+ *	member lost	one is killed in the moment it owns the virtual CPU; the
+ *			others, each inside in another way, say what they get
+ *	member threads	a thread uses what another has opened; another process
+ *			is another one to the stack, too
  */
 #include "places.h"
 
@@ -18,6 +22,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/wait.h>
@@ -214,6 +219,153 @@ static void fair(void)
 		;
 }
 
+/* ---- a lost stack ------------------------------------------------------------------------ */
+
+/* What the virtual CPU's lock says of its owner: lib/region/vcpu.h. */
+#define OWNER(lock) ((lock) & ~0xc0000000u)
+
+/* A byte on stdout: about to. Then a call that only a lost stack ends, and what it gives. */
+static void inside(char how)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	int socket, other, host_ready = 0;
+	struct pollfd fd = { .events = POLLIN }, host = { .fd = 0, .events = 0 };
+	long ret = 0;
+	char c = 'r';
+
+	must(socket = guise_socket(s, AF_INET, SOCK_DGRAM, 0), "socket");
+	must(guise_bind(s, socket, (struct sockaddr *)&any, sizeof(any)), "bind");
+	fd.fd = socket;
+	if (write(1, &c, 1) != 1)
+		must(-EIO, "no start");
+	switch (how) {
+	case 'r':
+		ret = guise_read(s, socket, &c, 1);
+		break;
+	case 'p':
+		ret = guise_poll(s, &fd, 1, -1);
+		break;
+	case 'h':
+		ret = guise_call_polling(s, &host, 1, &host_ready, GUISE_NR_read, socket, (long)&c,
+					 1, 0, 0, 0);
+		break;
+	case 'n':
+		while (!ret)
+			ret = guise_nanosleep(s, 1000000);
+		break;
+	default:
+		while (ret >= 0)
+			ret = guise_call(s, GUISE_NR_getppid, 0, 0, 0, 0, 0, 0);
+	}
+	/* Once more, from outside. */
+	other = guise_socket(s, AF_INET, SOCK_STREAM, 0);
+	printf("%s %s\n", strerrorname_np((int)-ret), strerrorname_np(-other));
+}
+
+/* Stops the member until it stands still as the owner, and kills it there. */
+static void kill_as_owner(pid_t pid)
+{
+	const char *base = places_base();
+	const struct guise_region *r = (const void *)(base + GUISE_OFF_HEADER);
+	const struct guise_slot *slot = (const void *)(base + GUISE_OFF_SLOTS);
+	double end = now() + SECONDS;
+	int status;
+
+	for (;;) {
+		kill(pid, SIGSTOP);
+		if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
+			must(-ECHILD, "the member ended by itself");
+		if (slot[OWNER(__atomic_load_n(&r->lock, __ATOMIC_SEQ_CST))].tid == pid)
+			break;
+		kill(pid, SIGCONT);
+		if (now() > end)
+			must(-ETIMEDOUT, "the member never owns the virtual CPU");
+		pause_a_little();
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+}
+
+static void lost(void)
+{
+	static const char how[] = "rphnc";
+	int out[sizeof(how)][2];
+	char text[256], c;
+	pid_t pid = 0;
+	ssize_t n;
+
+	for (int i = 0; how[i]; i++) {
+		if (pipe(out[i]))
+			must(-errno, "pipe");
+		pid = start("inside", how[i], -1, out[i][1]);
+		close(out[i][1]);
+		if (read(out[i][0], &c, 1) != 1)
+			must(-EIO, "no member");
+		if (how[i] != 'c' && how[i] != 'n')
+			wait_until_asleep(pid);
+	}
+	kill_as_owner(pid);
+	for (int i = 0; how[i + 1]; i++) {
+		n = read(out[i][0], text, sizeof(text) - 1);
+		text[n > 0 ? n : 0] = '\0';
+		printf("%c %s", how[i], text);
+	}
+}
+
+/* ---- processes and threads --------------------------------------------------------------- */
+
+static long identity(long nr)
+{
+	return must(guise_call(s, nr, 0, 0, 0, 0, 0, 0), "identity");
+}
+
+struct opened {
+	int fd;
+	long process, thread;
+};
+
+static void *open_one(void *arg)
+{
+	struct opened *o = arg;
+
+	must(o->fd = guise_socket(s, AF_INET, SOCK_STREAM, 0), "socket");
+	o->process = identity(GUISE_NR_getpid);
+	o->thread = identity(GUISE_NR_gettid);
+	return NULL;
+}
+
+static void threads(void)
+{
+	struct sockaddr_in a;
+	socklen_t len = sizeof(a);
+	struct opened o;
+	pthread_t thread;
+	int status;
+
+	must(-pthread_create(&thread, NULL, open_one, &o), "thread");
+	pthread_join(thread, NULL);
+	must(guise_getsockname(s, o.fd, (struct sockaddr *)&a, &len), "another thread's socket");
+	printf("process %d thread %d\n", o.process == identity(GUISE_NR_getpid),
+	       o.thread == identity(GUISE_NR_gettid));
+	fflush(stdout);
+	waitpid(start("other", o.fd, -1, -1), &status, 0);
+	must(guise_close(s, o.fd), "close");
+	len = sizeof(a);
+	printf("closed %s\n",
+	       strerrorname_np(-guise_getsockname(s, o.fd, (struct sockaddr *)&a, &len)));
+	printf("process %ld\n", o.process);
+}
+
+/* Another process, with the number of somebody else's socket. */
+static void other(int fd)
+{
+	struct sockaddr_in a;
+	socklen_t len = sizeof(a);
+	int err = guise_getsockname(s, fd, (struct sockaddr *)&a, &len);
+
+	printf("other %s\nprocess %ld\n", strerrorname_np(-err), identity(GUISE_NR_getpid));
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -229,10 +381,18 @@ int main(int argc, char **argv)
 		client((int)number);
 	else if (!strcmp(what, "fair"))
 		fair();
+	else if (!strcmp(what, "lost"))
+		lost();
+	else if (!strcmp(what, "inside"))
+		inside((char)number);
+	else if (!strcmp(what, "threads"))
+		threads();
+	else if (!strcmp(what, "other"))
+		other((int)number);
 	else if (!strcmp(what, "spin") || !strcmp(what, "sleep"))
 		at_once(what[1] == 'l');
 	else {
-		fprintf(stderr, "usage: member churn N | fair\n");
+		fprintf(stderr, "usage: member churn N | fair | lost | threads\n");
 		return 2;
 	}
 	return 0;

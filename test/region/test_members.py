@@ -41,6 +41,26 @@ def test_each_member_gets_its_share() -> None:
     assert int(sleeper) > 20
 
 
+def test_a_lost_stack_gives_enetdown_to_all() -> None:
+    """Those who sleep in read, poll or a wait for a descriptor of the host as well, and who calls."""
+    gone = ["ENETDOWN", "ENETDOWN"]  # to whom was inside, and at the next call
+    assert member("lost") == [[how, *gone] for how in "rphn"]
+
+
+def test_lost_stack_is_named_at_the_end() -> None:
+    words = [GUISE, "run", "-v", "--link", "none", "--", "env", "-u", "LD_PRELOAD"]
+    done = run([*words, PROGRAMS / "member", "lost"]).expect()
+    assert "the stack was lost" in done.errors
+
+
+def test_threads_share_what_processes_do_not() -> None:
+    same, other, number, closed, own = member("threads")
+    assert same == ["process", "1", "thread", "0"]
+    assert other == ["other", "EBADF"]
+    assert closed == ["closed", "EBADF"]
+    assert number[0] == own[0] == "process" and number[1] != own[1]
+
+
 @pytest.mark.parametrize("flag", ["again", "never"])
 def test_storm_of_signals_loses_nothing(flag: str) -> None:
     """SA_RESTART or not, and the handler makes calls, too."""

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The virtual CPU's lock, of a region without a kernel: it excludes, and who
+ * was passed over for too long is next, whoever else comes. Only turns are
+ * counted, so it does not matter how late the host lets a thread run.
+ */
+#include "region/vcpu.h"
+
+#include "test/tap.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define TURNS 300
+
+static struct guise_stack stack;
+
+static void make_stack(void)
+{
+	stack.region = mmap(NULL, sizeof(*stack.region), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack.slots = calloc(GUISE_MAX_SLOTS, sizeof(*stack.slots));
+	if (stack.region == MAP_FAILED || !stack.slots)
+		abort();
+	stack.region->next_event = ~0ull;
+	stack.region->pump_alive = 1;
+	stack.bell = -1;
+	for (uint32_t i = 1; i < GUISE_MAX_SLOTS; i++)
+		stack.slots[i].id = i;
+}
+
+static uint32_t get(const uint32_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+/* ---- who starves is next ----------------------------------------------------------------- */
+
+static uint32_t turns, wanted, enough; /* of the one that waits */
+
+static void *wait_for_it(void *arg)
+{
+	for (;;) {
+		while (!get(&wanted) && !get(&enough))
+			sched_yield();
+		if (get(&enough))
+			return NULL;
+		__atomic_store_n(&wanted, 0, __ATOMIC_SEQ_CST);
+		guise_lock(&stack, arg);
+		__atomic_add_fetch(&turns, 1, __ATOMIC_SEQ_CST);
+		guise_unlock(&stack);
+	}
+}
+
+/* Keeps the lock until the other starves, then lets go and takes it at once. */
+static void one_starves(void)
+{
+	struct guise_region *r = stack.region;
+	struct guise_slot *self = &stack.slots[2];
+	int passed_over = 0, kept = 0;
+	pthread_t thread;
+
+	guise_lock(&stack, self);
+	pthread_create(&thread, NULL, wait_for_it, &stack.slots[3]);
+	for (int i = 0; i < TURNS; i++) {
+		uint32_t before = get(&turns);
+
+		__atomic_store_n(&wanted, 1, __ATOMIC_SEQ_CST);
+		while (!get(&r->starving))
+			sched_yield();
+		kept += get(&turns) == before;
+		guise_unlock(&stack);
+		guise_lock(&stack, self);
+		passed_over += get(&turns) == before;
+	}
+	__atomic_store_n(&enough, 1, __ATOMIC_SEQ_CST);
+	guise_unlock(&stack);
+	pthread_join(thread, NULL);
+	tap(kept == TURNS, "nobody gets it while another has it");
+	tap(!passed_over, "one that starves is not passed over, %d times of %d", passed_over,
+	    TURNS);
+	tap(!r->starving && !(r->lock & ~GUISE_LOCK_CONTENDED), "at the end nobody starves");
+}
+
+/* ---- many ---------------------------------------------------------------------------------- */
+
+#define THREADS 8
+
+static long together, wrong; /* together: only changed with the lock held */
+static uint32_t inside, stop;
+
+struct one {
+	struct guise_slot *slot;
+	long turns;
+};
+
+static void *take_turns(void *arg)
+{
+	struct one *one = arg;
+
+	while (!get(&stop)) {
+		guise_lock(&stack, one->slot);
+		wrong += __atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST) != 0;
+		one->turns++;
+		together++;
+		/* Long enough that others find it taken. */
+		for (int i = 0; i < 200; i++)
+			guise_relax();
+		__atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
+		guise_unlock(&stack);
+	}
+	return NULL;
+}
+
+/* Runs until each has had a thousand turns; a lock that starves one never ends. */
+static void many(void)
+{
+	struct one one[THREADS];
+	pthread_t thread[THREADS];
+	long sum = 0;
+	bool all = false;
+
+	for (int i = 0; i < THREADS; i++) {
+		one[i] = (struct one){ &stack.slots[10 + i], 0 };
+		pthread_create(&thread[i], NULL, take_turns, &one[i]);
+	}
+	while (!all) {
+		usleep(1000);
+		all = true;
+		for (int i = 0; i < THREADS; i++)
+			all &= __atomic_load_n(&one[i].turns, __ATOMIC_RELAXED) >= 1000;
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(thread[i], NULL);
+		sum += one[i].turns;
+	}
+	tap(!wrong && sum == together, "%d threads: never two at once", THREADS);
+	tap(all, "each has its turns");
+}
+
+/* ---- a stack that is lost -------------------------------------------------------------------- */
+
+static void *wait_in_vain(void *arg)
+{
+	return (void *)(long)guise_lock(&stack, arg);
+}
+
+static void lost(void)
+{
+	pthread_t thread[2];
+	void *got;
+	int n = 0;
+
+	guise_lock(&stack, &stack.slots[2]);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&thread[i], NULL, wait_in_vain, &stack.slots[3 + i]);
+	while (get(&stack.region->starving) < 2)
+		sched_yield();
+	guise_declare_dead(&stack);
+	for (int i = 0; i < 2; i++) {
+		pthread_join(thread[i], &got);
+		n += got != NULL;
+	}
+	tap(!n, "a lost stack's lock is waited for no longer, and not given");
+}
+
+int main(void)
+{
+	make_stack();
+	one_starves();
+	many();
+	lost();
+	return tap_end();
+}

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""make says what it can do, does nothing twice, and replaces libraries whole."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from topology.side import BUILD
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def make(*words: str | Path) -> str:
+    """As its user calls it, not the make that runs the tests."""
+    ours = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "GUISE_BUILD"}
+    done = subprocess.run(
+        ["make", *words],
+        cwd=ROOT,
+        env={key: value for key, value in os.environ.items() if key not in ours},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_help_has_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    phony = {name for line in re.findall(r"^\.PHONY:(.*)$", makefile, re.M) for name in line.split()}
+    lines = [line.split(None, 1) for line in make("help").splitlines()]
+    assert {name for name, _ in lines} == phony - {"FORCE"}
+    assert all(len(what) > 10 for _, what in lines)
+
+
+def test_second_make_does_nothing(tmp_path: Path) -> None:
+    """A build of its own; the kernel's part is in test_kernel_source.py."""
+    build = tmp_path / "build"
+    build.mkdir()
+    for name in ("guise-kernel", "guise-kernel.debug", ".kernel"):
+        if (BUILD / name).exists():
+            shutil.copy2(BUILD / name, build)
+    assert "  CC " in make("-j2", f"BUILD={build}")
+    times = {path: path.stat().st_mtime_ns for path in build.rglob("*") if path.is_file()}
+    assert not re.search(r"^  [A-Z]+ ", make(f"BUILD={build}"), re.MULTILINE)
+    now = {path: path.stat().st_mtime_ns for path in build.rglob("*") if path.is_file()}
+    assert {path.name for path in now if now[path] != times.get(path)} <= {".kernel.lock"}
+
+
+def test_libraries_are_replaced_not_written_over(tmp_path: Path) -> None:
+    """A program that has the old one mapped keeps it."""
+    build = tmp_path / "build"
+    shutil.copytree(BUILD, build, ignore=shutil.ignore_patterns("linux*", "unit", "test"))
+    for name in ("libguise.so", "libguise-preload.so"):
+        library, mapped = build / name, tmp_path / name
+        mapped.hardlink_to(library)
+        os.utime(library, ns=(0, 0))  # older than what it is made of
+        content = mapped.read_bytes()
+        make(f"BUILD={build}", str(library))
+        assert not library.samefile(mapped)
+        assert mapped.read_bytes() == content
