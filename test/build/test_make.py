@@ -29,9 +29,8 @@ def make(*words: str | Path) -> str:
 def test_help_has_every_target() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     phony = {name for line in re.findall(r"^\.PHONY:(.*)$", makefile, re.M) for name in line.split()}
-    lines = [line.split(None, 1) for line in make("help").splitlines()]
-    assert {name for name, _ in lines} == phony - {"FORCE"}
-    assert all(len(what) > 10 for _, what in lines)
+    told = dict(line.split(None, 1) for line in make("help").splitlines())
+    assert told.keys() == phony - {"FORCE"}
 
 
 def test_second_make_does_nothing(tmp_path: Path) -> None:

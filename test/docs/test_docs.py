@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,10 @@ def flags_in_manual(command: str) -> set[str]:
 @pytest.mark.parametrize("command", ["run", "path"])
 def test_manual_and_help_have_the_same_flags(command: str) -> None:
     assert flags_in_manual(command) == flags_in_help(command)
+
+
+def test_list_of_calls_is_what_the_preload_library_has() -> None:
+    """docs/calls.md is written from preload/calls.h, and nobody has changed either alone."""
+    script = ROOT / "preload/calls_doc.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from topology.content import blob
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.process import DEADLINE, Process
@@ -193,6 +194,34 @@ def test_holder_is_killed_while_the_program_sends(
         process.finish()
         drain.close()
     assert not leftovers.now()
+
+
+def test_members_go_on_when_their_holder_is_killed(guise: GuiseSide, far: Namespace) -> None:
+    """Whoever waits, works: they need no pump. Only nobody can join any more."""
+    with guise.serve(PYTHON, program("echo_server.py"), "5000", says="ready"):
+        with far.socket() as early:
+            early.connect((guise.address, 5000))
+            echoes(early)
+            kill(holder_of(guise))
+            echoes(early)
+        with far.socket() as late:
+            late.connect((guise.address, 5000))
+            echoes(late)
+    clean_up(guise)
+
+
+def echoes(connection: socket.socket) -> None:
+    for size in (1, 50_000, 400_000):
+        sent = blob(size)
+        thread = threading.Thread(target=connection.sendall, args=(sent,))
+        thread.start()
+        got = b""
+        while len(got) < size:
+            piece = connection.recv(65536)
+            assert piece, f"ended after {len(got)} bytes of {size}"
+            got += piece
+        thread.join()
+        assert got == sent
 
 
 @pytest.mark.parametrize("holder_first", [True, False], ids=["holder-first", "program-first"])

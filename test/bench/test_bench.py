@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""guise bench reports what docs/benchmarks.md says. Which figures come is the machine's to say: no
+test holds a floor, the bench itself tells whether each is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import pytest
+from topology.process import run
+from topology.side import GUISE
+
+FEW = ["getppid", "create-ms", "lo-bulk-1thread"]
+
+
+def listed() -> dict[str, str]:
+    """The names and their units."""
+    lines = run([GUISE, "bench", "--list"]).expect().text.splitlines()
+    return {line.split()[0]: line.split()[1] for line in lines}
+
+
+def test_json_has_the_form_that_is_documented() -> None:
+    report = json.loads(run([GUISE, "bench", "--json", "--runs", "2", *FEW]).expect().text)
+    assert report.keys() == {"version", "results", "skipped"}
+    assert report["version"] == 1 and report["skipped"] == []
+    assert [result["name"] for result in report["results"]] == FEW
+    for result in report["results"]:
+        assert result.keys() == {"name", "unit", "guise", "host", "ratio", "runs"}
+        assert result["unit"] == listed()[result["name"]]
+        assert result["runs"] == 2
+        assert result["guise"] > 0
+        if result["name"] == "create-ms":
+            assert result["host"] is None and result["ratio"] is None
+        else:
+            ratio = result["guise"] / result["host"]
+            assert result["ratio"] == pytest.approx(ratio, rel=1e-3)
+
+
+def test_what_cannot_run_is_listed_with_its_reason() -> None:
+    if os.geteuid():
+        pytest.skip("needs root, to become somebody who may not make namespaces")
+    nobody = ["setpriv", "--reuid", "65534", "--clear-groups", "--"]
+    done = run([*nobody, GUISE, "bench", "--json", "--runs", "1", "tap-rr"]).expect()
+    assert json.loads(done.text) == {
+        "version": 1,
+        "results": [],
+        "skipped": [{"name": "tap-rr", "reason": "needs root, to make network namespaces"}],
+    }
+
+
+def test_it_says_itself_whether_a_floor_is_kept() -> None:
+    text = run([GUISE, "bench", "--runs", "1", *FEW]).expect().text
+    floors = {"getppid": "<=", "create-ms": "<=", "lo-bulk-1thread": ">="}
+    for name, sign in floors.items():
+        found = re.search(
+            rf"^{name} +(\S+) +\S+  (\S+) +(\S+)  (within|MISSES) {sign} (\S+)", text, re.M
+        )
+        assert found, text
+        figure = float(found[1] if name == "create-ms" else found[3])
+        # The table is rounded: too close to the floor, either word may be right.
+        if abs(figure - float(found[5])) > 0.01:
+            kept = figure < float(found[5]) if sign == "<=" else figure > float(found[5])
+            assert found[4] == ("within" if kept else "MISSES"), text
+
+

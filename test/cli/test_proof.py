@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The line that guise run -v ends with counts right: what the peer sees is what it says. That a
+socket of the host counts as escaped is shown in test/preload."""
+
+import pytest
+from topology.content import Content
+from topology.side import PYTHON, GuiseSide, proof
+
+# Datagrams are no connections, nor is what only listens.
+PROGRAM = """
+import socket, sys
+peer, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+listener = socket.create_server(("127.0.0.1", 0))
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", (peer, 9))
+for _ in range(count):
+    with socket.create_connection((peer, port)) as c:
+        c.sendall(b"HEAD / HTTP/1.0\\r\\n\\r\\n")
+        while c.recv(4096):
+            pass
+        got = c.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\\0").decode()
+    assert got == sys.argv[4], got
+"""
+
+
+@pytest.mark.parametrize(("count", "cc"), [(0, "cubic"), (1, "westwood"), (7, "bbr")])
+def test_figures_are_right(guise: GuiseSide, content: Content, count: int, cc: str) -> None:
+    words = [PYTHON, "-c", PROGRAM, guise.peer, str(content.port), str(count), cc]
+    with guise.start(*words, options=["-v", "--cc", cc]) as process:
+        line = proof(process.finish().expect())
+    assert line["cc"] == cc
+    assert line["connections"] == str(count)
+    assert line["escaped"] == "0"
+
+
+def test_both_ends_within_the_stack_count(guise: GuiseSide) -> None:
+    script = (
+        "import socket; s = socket.create_server(('127.0.0.1', 0)); "
+        "[socket.create_connection(s.getsockname()) for _ in range(3)]"
+    )
+    with guise.start(PYTHON, "-c", script, options=["-v"]) as process:
+        assert proof(process.finish().expect())["connections"] == "6"

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What crosses a tap, seen from the host's side: a packet socket tells each frame's virtio-net
+header as guise wrote it, or as guise will get it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from topology.content import Content
+from topology.namespace import Namespace
+from topology.process import eventually
+from topology.side import GuiseSide
+
+SOL_PACKET, PACKET_VNET_HDR = 263, 15
+HEADER = struct.Struct("=BBHHHH")  # flags, gso_type, hdr_len, gso_size, csum_start, csum_offset
+NEEDS_CSUM = 1
+GSO_NONE, GSO_TCPV4, GSO_TCPV6, GSO_ECN = 0, 1, 4, 0x80
+MTU, ETHERNET = 1500, 14
+PAGE = 4096
+ETH_P_ALL = 3
+
+
+@dataclass
+class Seen:
+    """Of the TCP segments with payload in one direction."""
+
+    frames: int = 0
+    largest: int = 0
+    large: int = 0  # larger than the MTU
+    unsummed: int = 0  # whose checksum is left to whoever takes it
+    kinds: Counter[int] = field(default_factory=Counter)
+    sizes: set[int] = field(default_factory=set)  # of the segments in the large ones
+
+    def add(self, frame: bytes) -> None:
+        flags, kind, _, size, _, _ = HEADER.unpack_from(frame)
+        length = len(frame) - HEADER.size
+        if length < 500:
+            return  # no payload
+        self.frames += 1
+        self.largest = max(self.largest, length)
+        self.unsummed += bool(flags & NEEDS_CSUM)
+        self.kinds[kind & ~GSO_ECN] += 1
+        if length > MTU + ETHERNET:
+            self.large += 1
+            self.sizes.add(size)
+
+
+class Watch:
+    """Every frame of the tap, from when it exists."""
+
+    def __init__(self, far: Namespace) -> None:
+        self.seen = {"out of guise": Seen(), "into guise": Seen()}
+        self._far, self._stop = far, threading.Event()
+        self._before = far.interfaces()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.error: BaseException | None = None
+
+    def _taps(self) -> set[str]:
+        return self._far.interfaces() - self._before
+
+    def _run(self) -> None:
+        try:
+            with self._far.entered():
+                packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+            with packets:
+                packets.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
+                packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+                eventually(lambda: self._taps() or self._stop.is_set(), "there is a tap")
+                for tap in self._taps():
+                    packets.bind((tap, ETH_P_ALL))
+                packets.settimeout(0.1)
+                self._receive(packets)
+        except BaseException as error:
+            self.error = error
+
+    def _receive(self, packets: socket.socket) -> None:
+        while not self._stop.is_set():
+            try:
+                frame, (_, _, kind, _, _) = packets.recvfrom(1 << 17)
+            except TimeoutError:
+                continue
+            except OSError as error:
+                if error.errno != errno.ENETDOWN:  # said once before it is up, and at its end
+                    raise
+                continue
+            outgoing = kind == socket.PACKET_OUTGOING
+            self.seen["into guise" if outgoing else "out of guise"].add(frame)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[dict[str, Seen]]:
+        self._thread.start()
+        try:
+            yield self.seen
+        finally:
+            self._stop.set()
+            self._thread.join()
+        if self.error:
+            raise self.error
+
+
+def transfer(guise: GuiseSide, content: Content, address: str, *options: str) -> dict[str, Seen]:
+    """The blob to guise and back, whole, and what was seen meanwhile."""
+    url = f"http://{address}:{content.port}/"
+    script = 'curl -sS -o - "$0"blob | curl -sS -T - -H "Transfer-Encoding:" -H "$1" "$0"up'
+    length = f"Content-Length: {len(content.blob)}"
+    with Watch(guise.far).watching() as seen:
+        guise.run("sh", "-c", script, url, length, options=options).expect()
+    assert content.uploads == [content.sha256], "what went both ways is whole"
+    return seen
+
+
+@pytest.mark.parametrize(("family", "kind"), [(4, GSO_TCPV4), (6, GSO_TCPV6)], ids=["v4", "v6"])
+def test_large_segments_cross_unsummed(
+    guise: GuiseSide, content: Content, family: int, kind: int
+) -> None:
+    address = guise.peer if family == 4 else f"[{guise.peer6}]"
+    for direction, seen in transfer(guise, content, address).items():
+        # Most of 8 MiB in few frames, each many segments of what fits the MTU.
+        assert seen.large and seen.frames < (8 << 20) / MTU / 2, (direction, seen)
+        assert seen.largest > 4 * PAGE, (direction, seen)
+        assert seen.kinds.keys() <= {GSO_NONE, kind} and seen.kinds[kind], (direction, seen)
+        assert all(MTU - 100 < size < MTU for size in seen.sizes), (direction, seen)
+        assert seen.unsummed == seen.frames, (direction, seen)
+
+
+def test_without_offload_each_frame_is_one_packet(guise: GuiseSide, content: Content) -> None:
+    seen = transfer(guise, content, guise.peer, "--offload", "off")
+    out = seen["out of guise"]
+    assert out.frames > (8 << 20) / MTU
+    assert not out.large and out.kinds.keys() == {GSO_NONE}, out
+    assert not out.unsummed, out
