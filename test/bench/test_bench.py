@@ -63,5 +63,3 @@ def test_it_says_itself_whether_a_floor_is_kept() -> None:
         if abs(figure - float(found[5])) > 0.01:
             kept = figure < float(found[5]) if sign == "<=" else figure > float(found[5])
             assert found[4] == ("within" if kept else "MISSES"), text
-
-

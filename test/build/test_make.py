@@ -28,7 +28,9 @@ def make(*words: str | Path) -> str:
 
 def test_help_has_every_target() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    phony = {name for line in re.findall(r"^\.PHONY:(.*)$", makefile, re.M) for name in line.split()}
+    phony = {
+        name for line in re.findall(r"^\.PHONY:(.*)$", makefile, re.M) for name in line.split()
+    }
     told = dict(line.split(None, 1) for line in make("help").splitlines())
     assert told.keys() == phony - {"FORCE"}
 

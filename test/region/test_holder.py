@@ -17,7 +17,6 @@ from topology.process import DEADLINE, run
 from topology.side import BUILD
 
 
-
 @dataclass
 class Holder:
     process: subprocess.Popen[bytes]

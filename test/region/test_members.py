@@ -42,14 +42,14 @@ def test_each_member_gets_its_share() -> None:
 
 
 def test_a_lost_stack_gives_enetdown_to_all() -> None:
-    """Those who sleep in read, poll or a wait for a descriptor of the host as well, and who calls."""
+    """Who sleeps in read, in poll, or for a descriptor of the host as well, and who calls."""
     gone = ["ENETDOWN", "ENETDOWN"]  # to whom was inside, and at the next call
     assert member("lost") == [[how, *gone] for how in "rphn"]
 
 
 def test_lost_stack_is_named_at_the_end() -> None:
-    words = [GUISE, "run", "-v", "--link", "none", "--", "env", "-u", "LD_PRELOAD"]
-    done = run([*words, PROGRAMS / "member", "lost"]).expect()
+    words = ["run", "-v", "--link", "none", "--", "env", "-u", "LD_PRELOAD"]
+    done = run([GUISE, *words, PROGRAMS / "member", "lost"]).expect()
     assert "the stack was lost" in done.errors
 
 
