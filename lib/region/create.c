@@ -260,7 +260,7 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 		*err = guise_fail(ENOMEM, "no memory");
 		return NULL;
 	}
-	s->memfd = s->image_fd = s->bell = s->alive = s->control = -1;
+	s->memfd = s->image_fd = s->bell = s->alive = s->control = s->pump_bell = -1;
 	s->creator = true;
 	s->proc = 1;
 	s->console_fd = opt.console_fd;

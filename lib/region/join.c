@@ -209,6 +209,7 @@ struct guise_stack *guise_join(int ticket, int *err)
 	s->memfd = guise_fd_high(fd[0]);
 	s->image_fd = guise_fd_high(fd[1]);
 	s->bell = guise_fd_high(fd[2]);
+	s->pump_bell = -1;
 	s->alive = guise_fd_high(fd[3]);
 	for (int i = 0; i < GUISE_MAX_LINKS; i++)
 		for (int k = 0; k < GUISE_LINK_FDS; k++)

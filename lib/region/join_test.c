@@ -160,6 +160,7 @@ static void make_holder(void)
 	r->procs[0].used = r->procs[1].used = 1;
 	holder.region = r;
 	holder.creator = true;
+	holder.pump_bell = -1;
 	holder.pump_running = true; /* this test is the pump */
 	holder.slots = calloc(GUISE_MAX_SLOTS, sizeof(*holder.slots));
 	if (!holder.slots)

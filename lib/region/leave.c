@@ -16,7 +16,7 @@
 
 void guise_stack_free(struct guise_stack *s)
 {
-	const int own[] = { s->control, s->memfd, s->image_fd, s->bell, s->alive };
+	const int own[] = { s->control, s->memfd, s->image_fd, s->bell, s->alive, s->pump_bell };
 	unsigned int i, k;
 
 	for (i = 0; i < GUISE_MAX_LINKS; i++) {

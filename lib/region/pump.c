@@ -21,8 +21,10 @@
 #include "region/wait.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #define NEVER (~0ull)
 
@@ -68,7 +70,10 @@ static void *pump(void *arg)
 	struct guise_stack *s = arg;
 	struct guise_region *r = s->region;
 	struct guise_slot *slot = &s->slots[r->pump_slot];
-	uint64_t last = 0, deadline;
+	/* Not by the bell of all: another leader might empty that first. */
+	struct pollfd poke = { .fd = s->pump_bell, .events = POLLIN };
+	struct guise_pollset own = { &poke, 1, 0 };
+	uint64_t last = 0, deadline, count;
 	sigset_t all;
 
 	sigfillset(&all);
@@ -113,7 +118,9 @@ static void *pump(void *arg)
 		r->pump_word = GUISE_PUMP_AWAKE;
 		__atomic_store_n(&slot->word, GUISE_WORD_POLL, __ATOMIC_RELEASE);
 		guise_unlock(s);
-		rang = guise_poll_devices(s, deadline, true, NULL);
+		rang = guise_poll_devices(s, deadline, true, &own);
+		if (own.ready)
+			host_sys(SYS_read, s->pump_bell, &count, sizeof(count));
 		if (!guise_lock(s, slot))
 			break;
 		__atomic_store_n(&slot->word, GUISE_WORD_AWAY, __ATOMIC_RELEASE);
@@ -127,8 +134,13 @@ static void *pump(void *arg)
 
 int guise_pump_start(struct guise_stack *s)
 {
-	int err = pthread_create(&s->pump, NULL, pump, s);
+	int err;
 
+	s->pump_bell = guise_fd_high((int)host_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (s->pump_bell < 0)
+		return guise_fail(-s->pump_bell, "no eventfd for the pump: %s",
+				  strerror(-s->pump_bell));
+	err = pthread_create(&s->pump, NULL, pump, s);
 	if (err)
 		return guise_fail(err, "the pump thread cannot be started: %s", strerror(err));
 	s->pump_running = true;
@@ -137,10 +149,13 @@ int guise_pump_start(struct guise_stack *s)
 
 void guise_pump_wake(struct guise_stack *s)
 {
+	const uint64_t one = 1;
+
 	__atomic_store_n(&s->pump_poked, true, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&s->region->pump_word, GUISE_PUMP_AWAKE, __ATOMIC_SEQ_CST);
 	guise_futex_wake(&s->region->pump_word, 1);
-	guise_ring_bell(s);
+	if (s->pump_bell >= 0)
+		host_sys(SYS_write, s->pump_bell, &one, sizeof(one));
 }
 
 void guise_pump_stop(struct guise_stack *s)

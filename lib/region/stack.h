@@ -25,6 +25,7 @@ struct guise_stack {
 	int control;  /* to the holder; -1 in the creator */
 	bool creator;
 	bool pump_running, pump_stop, pump_poked;
+	int pump_bell; /* eventfd: wakes the pump alone; -1 where none runs */
 	pthread_t pump;
 	uint32_t burials[GUISE_MAX_PROCS / 32]; /* holder: dead members, for the pump */
 	int console_fd;

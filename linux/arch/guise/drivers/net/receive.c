@@ -49,12 +49,36 @@ void guise_link_free_buffers(struct guise_link_dev *gl)
 			put_page(gl->chunk[i]);
 }
 
+/*
+ * Gives the skb the first part bytes of a chunk. It is charged for what it holds,
+ * or a sender of frames of an awkward size would fill the memory of a stack past
+ * its sockets' limits; so little of a chunk is copied into a page instead.
+ */
+static bool guise_rx_chunk(struct guise_link_dev *gl, struct sk_buff *skb, unsigned int i,
+			   unsigned int part)
+{
+	unsigned int frag = skb_shinfo(skb)->nr_frags;
+	struct page *page;
+
+	if (part > PAGE_SIZE) {
+		skb_add_rx_frag(skb, frag, gl->chunk[i], 0, part, GUISE_RX_CHUNK);
+		gl->chunk[i] = NULL;
+		return true;
+	}
+	page = alloc_page(GFP_ATOMIC | __GFP_NOWARN);
+	if (!page)
+		return false;
+	memcpy(page_address(page), page_address(gl->chunk[i]), part);
+	skb_add_rx_frag(skb, frag, page, 0, part, PAGE_SIZE);
+	return true;
+}
+
 /* The frame of len bytes that lies in the buffers, as an skb. */
 static struct sk_buff *guise_rx_skb(struct guise_link_dev *gl, unsigned int len)
 {
 	unsigned int linear = len <= GUISE_RX_COPY ? len : GUISE_RX_HEAD;
 	unsigned int in_head = min_t(unsigned int, len, PAGE_SIZE);
-	unsigned int rest = len - in_head, i, n = 0;
+	unsigned int rest = len - in_head, i;
 	struct sk_buff *skb;
 
 	skb = napi_alloc_skb(&gl->napi, linear);
@@ -62,15 +86,16 @@ static struct sk_buff *guise_rx_skb(struct guise_link_dev *gl, unsigned int len)
 		return NULL;
 	skb_put_data(skb, page_address(gl->head), linear);
 	if (linear < in_head) {
-		skb_add_rx_frag(skb, n++, gl->head, linear, in_head - linear, PAGE_SIZE);
+		skb_add_rx_frag(skb, 0, gl->head, linear, in_head - linear, PAGE_SIZE);
 		gl->head = NULL;
 	}
 	for (i = 0; rest; i++) {
 		unsigned int part = min_t(unsigned int, rest, GUISE_RX_CHUNK);
 
-		skb_add_rx_frag(skb, n++, gl->chunk[i], 0, part,
-				max_t(unsigned int, PAGE_ALIGN(part), part));
-		gl->chunk[i] = NULL;
+		if (!guise_rx_chunk(gl, skb, i, part)) {
+			kfree_skb(skb);
+			return NULL;
+		}
 		rest -= part;
 	}
 	return skb;
@@ -115,7 +140,8 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 		iov[2 + i].len = GUISE_RX_CHUNK;
 	}
 	got = guise_host.frame_in(&guise_host, gl->index, iov, 2 + GUISE_RX_CHUNKS);
-	if (got == -EAGAIN)
+	/* The host lacks memory, or was interrupted: the frame is still there. */
+	if (got == -EAGAIN || got == -ENOMEM || got == -ENOBUFS || got == -EINTR)
 		return false;
 	if (got < 0) {
 		/* Its device is gone (a tap was deleted, a peer has ended). */
