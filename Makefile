@@ -13,6 +13,13 @@ PREFIX ?= /usr/local
 CFLAGS ?= -O2 -g
 GO := make/go
 
+# CROSS_COMPILE=aarch64-linux-gnu- builds for that processor; `make arm64` gives it.
+ifneq ($(CROSS_COMPILE),)
+CC := $(CROSS_COMPILE)gcc
+AR := $(CROSS_COMPILE)ar
+endif
+go_for := $(if $(filter aarch64-%,$(CROSS_COMPILE)),GOARCH=arm64)
+
 .DELETE_ON_ERROR:
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
@@ -46,7 +53,7 @@ test_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard test/*/*.c)) $(BUILD)/test
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
-.PHONY: all help check check-all soak bench demo fuzz lint format install clean distclean FORCE
+.PHONY: all arm64 help check check-all soak bench demo fuzz lint format install clean distclean FORCE
 
 ## all: everything, into build/ (the default)
 all: $(BUILD)/guise-kernel $(programs)
@@ -205,8 +212,21 @@ $(BUILD)/guise-kernel-planted: $(BUILD)/guise-kernel FORCE
 # go leaves an unchanged program's time alone.
 $(BUILD)/guise: $(go_sources)
 	$(call what,GO,$@)
-	$(Q)CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./cmd/guise
+	$(Q)CGO_ENABLED=0 $(go_for) $(GO) build -trimpath -buildvcs=false -o $@ ./cmd/guise
 	@touch $@
+
+# ---- arm64 --------------------------------------------------------------------------------------
+
+# Debian's libraries for arm64 are not installed here; what is linked with them is found below
+# this folder, and their headers are this machine's own where they are the same.
+arm64_programs := $(patsubst %,$(BUILD)/arm64/%,test/port/fault test/region/stacks)
+
+## arm64: everything for arm64, cross-built, into build/arm64
+arm64:
+	@root=$$(. ./versions.env && make/arm64-root $$PACKAGES_ARM64) && \
+		$(MAKE) --no-print-directory BUILD=$(BUILD)/arm64 CROSS_COMPILE=aarch64-linux-gnu- \
+		CFLAGS="$(CFLAGS) -idirafter $$root/usr/include" \
+		LDFLAGS="$(LDFLAGS) -L$$root/usr/lib/aarch64-linux-gnu" all $(arm64_programs)
 
 # ---- tests ------------------------------------------------------------------------------------
 
@@ -214,11 +234,11 @@ export GUISE_BUILD := $(abspath $(BUILD))
 CHECK := C_DIALECT='$(c_dialect)' UNIT_TESTS='$(unit_tests)' make/venv python make/check.py
 
 ## check: linters, unit tests, tests of a running guise; under 40 minutes
-check: all $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted
+check: all arm64 $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted
 	@$(CHECK) lint unit go pytest
 
 ## check-all: as check, with the slow tests, such as fresh Debian systems
-check-all: all $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted
+check-all: all arm64 $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted
 	@$(CHECK) lint unit go pytest-all
 
 ## soak: the tests that run for hours

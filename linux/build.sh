@@ -8,6 +8,8 @@
 #	KERNEL_SRC	another source: an unpacked tree, or a tarball of one
 #	KERNEL_CONFIG	which of linux/configs, one or several after another, default net
 #	JOBS		how many compilers at once, default: one a processor
+#	CROSS_COMPILE	what precedes the names of gcc, ld and strip, for another processor:
+#			aarch64-linux-gnu-
 #
 # What happens, each step only if its result is not there yet:
 #  1. The tarball is unpacked into the cache, which all checkouts share. Nothing
@@ -38,6 +40,7 @@ build=$(cd "$build" && pwd -P)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/guise
 source=${KERNEL_SRC:-$LINUX_TARBALL}
 configs=${KERNEL_CONFIG:-net}
+cross=${CROSS_COMPILE:-}
 config=$build/linux.config
 shadow=$build/linux
 out=$shadow/out
@@ -87,9 +90,9 @@ check_series() {
 fingerprint() {
 	{
 		echo "$source_key" "$configs"
-		gcc -dumpmachine
-		gcc --version | head -n 1
-		ld --version | head -n 1
+		"${cross}gcc" -dumpmachine
+		"${cross}gcc" --version | head -n 1
+		"${cross}ld" --version | head -n 1
 		cd "$root"
 		find linux include/guise -type f ! -name '.*' ! -name '*~' |
 			LC_ALL=C sort | xargs -d '\n' sha256sum
@@ -183,15 +186,15 @@ apply_patches() {
 
 # make, as Kbuild wants it: the same image from the same source every time.
 kbuild() {
-	cc=gcc
+	cc=${cross}gcc
 	if command -v ccache >/dev/null; then
-		cc='ccache gcc'
+		cc="ccache $cc"
 		export CCACHE_DIR="$cache/ccache" CCACHE_MAXSIZE=1G CCACHE_NOHASHDIR=1
 	fi
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL LC_ALL=C LOCALVERSION= \
 		KBUILD_BUILD_TIMESTAMP='2024-11-17 00:00:00 UTC' \
 		KBUILD_BUILD_USER=guise KBUILD_BUILD_HOST=guise KBUILD_BUILD_VERSION=1 \
-		make -C "$shadow" O="$out" ARCH=guise CC="$cc" --no-print-directory "$@"
+		make -C "$shadow" O="$out" ARCH=guise CROSS_COMPILE="$cross" CC="$cc" --no-print-directory "$@"
 }
 
 # kbuild with a short account of its progress; its last words if it fails.
@@ -260,7 +263,7 @@ rm -f "$build/.kernel"
 lay_over
 configure
 compile -j "${JOBS:-$(nproc)}" vmlinux
-strip -s -o "$out/guise-kernel" "$out/vmlinux"
+"${cross}strip" -s -o "$out/guise-kernel" "$out/vmlinux"
 if ! cmp -s "$out/guise-kernel" "$build/guise-kernel"; then
 	place "$out/vmlinux" "$build/guise-kernel.debug"
 	place "$out/guise-kernel" "$build/guise-kernel"

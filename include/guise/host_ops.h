@@ -13,6 +13,9 @@
  *	base + GUISE_OFF_DATA	the image's data and bss	shared
  *	base + GUISE_OFF_ARENA	RAM: struct pages, slabs, kernel stacks; shared
  *
+ * Each begins on a boundary of GUISE_HOST_PAGE_MAX, so that hosts with pages of
+ * 4, 16 and 64 KiB can map it. The port's own pages have 4 KiB everywhere.
+ *
  * The virtual CPU is one lock. Whoever holds it is the carrier: the one host
  * thread whose registers execute kernel contexts. Every kernel context that
  * is not executing is parked: its registers lie on its own stack in the
@@ -24,10 +27,12 @@
 #define GUISE_HOST_OPS_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   1 /* raise when anything in this file changes */
+#define GUISE_ABI   2 /* raise when anything in this file changes */
+
+#define GUISE_HOST_PAGE_MAX 0x10000
 
 #define GUISE_OFF_OPS    0x000000
-#define GUISE_OFF_HEADER 0x001000
+#define GUISE_OFF_HEADER 0x010000
 #define GUISE_OFF_SLOTS  0x040000
 #define GUISE_OFF_TEXT   0x200000
 #define GUISE_OFF_DATA   0x900000

@@ -97,7 +97,7 @@ static void release_link(struct guise_stack *s, int index)
 	struct guise_link_port old = *port;
 
 	/* First out of reach, then closed: the number may be somebody else's at once. */
-	port->backend = NULL;
+	__atomic_store_n(&port->backend, NULL, __ATOMIC_RELEASE);
 	for (int i = 0; i < GUISE_LINK_FDS; i++)
 		port->fd[i] = -1;
 	if (old.backend)
@@ -145,8 +145,8 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 
 	err = backend->open(s, link, &port, spec.rest);
 	if (!err) {
-		port.backend = backend;
 		s->port[index] = port;
+		__atomic_store_n(&s->port[index].backend, backend, __ATOMIC_RELEASE);
 		if (!link->mtu)
 			link->mtu = 1500;
 		if (!spec.has_mac)

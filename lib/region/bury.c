@@ -54,7 +54,7 @@ static void bury(struct guise_stack *s, unsigned int proc)
 	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &s->slots[i];
 
-		if (!slot->used || slot->proc != proc)
+		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) || slot->proc != proc)
 			continue;
 		if (r->leader == i)
 			r->leader = 0;

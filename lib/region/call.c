@@ -125,7 +125,7 @@ long guise_call_attach(struct guise_stack *s, struct guise_slot *slot)
 {
 	guise_inside_enter();
 	slot->op = GUISE_OP_ATTACH;
-	s->region->online++;
+	__atomic_add_fetch(&s->region->online, 1, __ATOMIC_RELAXED);
 	slot->ret = 0;
 	if (!run(s, slot, NULL)) {
 		guise_inside_leave();
@@ -141,7 +141,7 @@ void guise_call_exit(struct guise_stack *s, struct guise_slot *slot)
 	guise_inside_enter();
 	slot->op = GUISE_OP_EXIT;
 	if (run(s, slot, NULL))
-		__atomic_sub_fetch(&s->region->online, 1, __ATOMIC_RELAXED);
+		__atomic_sub_fetch(&s->region->online, 1, __ATOMIC_RELEASE);
 	guise_inside_leave();
 	guise_signals_deliver();
 }

@@ -27,7 +27,8 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
-#define BASE_FIRST  0x7e9000000000ull /* free of libraries, also under ASAN and TSAN */
+#define BASE_HIGH   0x7e9000000000ull /* free of libraries, also under ASAN and TSAN */
+#define BASE_LOW    0x1000000000ull   /* where addresses have 39 bits only: below programs */
 #define BASE_WINDOW 0x100000000ull    /* 4 GiB for each of ... */
 #define BASE_COUNT  64
 /* Devices that nobody asked for are not made. */
@@ -141,6 +142,9 @@ static int load_data(struct guise_stack *s, const struct image *im, uint64_t bas
 		uint64_t at = rel[i].r_offset - data->p_vaddr,
 			 value = base + (uint64_t)rel[i].r_addend;
 
+		/* Room that the linker left over: NONE is 0 on all processors. */
+		if (!ELF64_R_TYPE(rel[i].r_info))
+			continue;
 		if (ELF64_R_TYPE(rel[i].r_info) != RELATIVE || at + 8 > data->p_filesz)
 			goto bad;
 		memcpy(copy + at, &value, sizeof(value));
@@ -155,11 +159,29 @@ out:
 	return err;
 }
 
+/*
+ * Some kernels for arm64, Android's for one, give programs 39 bits of addresses
+ * instead of 47 or 48. The last page of the high windows, when it is asked for,
+ * is to be had or somebody else's (EEXIST). Otherwise there is none (ENOMEM, or
+ * another page from what takes the address for a hint only).
+ */
+static uint64_t base_first(void)
+{
+	const uint64_t last = BASE_HIGH + BASE_COUNT * BASE_WINDOW - GUISE_HOST_PAGE_MAX;
+	long got = host_sys(SYS_mmap, last, GUISE_HOST_PAGE_MAX, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+			    0);
+
+	if (got > 0)
+		host_sys(SYS_munmap, got, GUISE_HOST_PAGE_MAX);
+	return got == (long)last || got == -EEXIST ? BASE_HIGH : BASE_LOW;
+}
+
 /* Steps 2 to 4 at one base; -EADDRINUSE: try another. */
 static int settle(struct guise_stack *s, const struct image *im, const struct guise_options *opt,
 		  uint64_t memory, int index)
 {
-	uint64_t base = BASE_FIRST + (uint64_t)index * BASE_WINDOW;
+	uint64_t base = base_first() + (uint64_t)index * BASE_WINDOW;
 	struct guise_region *r = calloc(1, sizeof(*r));
 	int err;
 

@@ -52,7 +52,7 @@ int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds
 				  "join: %d descriptors came with the answer instead of %u; "
 				  "is the limit of open files (ulimit -n) reached?",
 				  fds, expected);
-	if (r->proc >= GUISE_MAX_PROCS || !r->base || r->base % 4096)
+	if (r->proc >= GUISE_MAX_PROCS || !r->base || r->base % GUISE_HOST_PAGE_MAX)
 		return guise_fail(EPROTO, "join: an answer with process %u and base %#lx", r->proc,
 				  (unsigned long)r->base);
 	return 0;

@@ -3,7 +3,7 @@
  * Mapping a region into this process: at its own address, or not at all.
  *
  * The whole range is reserved first, in one piece that must be free; then the
- * parts are laid over it. The page at the base is this process's own (its
+ * parts are laid over it. What lies at the base is this process's own (its
  * table of host services), text and constants come from the image's file, the
  * rest is the shared memory file.
  */
@@ -19,8 +19,6 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
-
-#define PAGE 4096ul
 
 static struct guise_stack *stacks;
 
@@ -109,7 +107,7 @@ int guise_region_map(struct guise_stack *s)
 				  (unsigned long)base, (unsigned long)(base + size));
 	}
 	err = -ENOMEM;
-	if (!lay(base, GUISE_OFF_OPS, GUISE_OFF_OPS + PAGE, PROT_READ | PROT_WRITE,
+	if (!lay(base, GUISE_OFF_OPS, GUISE_OFF_HEADER, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ||
 	    !lay(base, GUISE_OFF_HEADER, GUISE_OFF_TEXT, PROT_READ | PROT_WRITE, MAP_SHARED,
 		 s->memfd, GUISE_OFF_HEADER) ||

@@ -86,6 +86,8 @@ struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)
 void guise_slot_give(struct guise_stack *s, struct guise_slot *slot)
 {
 	(void)s;
+	/* Whoever buries a process finds its own slots, not those it once had. */
+	slot->proc = 0;
 	__atomic_store_n(&slot->used, 0, __ATOMIC_RELEASE);
 }
 

@@ -67,7 +67,7 @@ static void end_waiting(struct guise_region *r, struct guise_slot *slot)
 	if (!slot->waiting)
 		return;
 	slot->waiting = 0;
-	r->online++;
+	__atomic_add_fetch(&r->online, 1, __ATOMIC_RELAXED);
 }
 
 /* Tells a slot's host thread to look again. */
@@ -242,11 +242,14 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 	}
 	first = n;
 	for (i = 0; devices && i < GUISE_MAX_LINKS; i++) {
+		const struct guise_link_backend *backend =
+			__atomic_load_n(&s->port[i].backend, __ATOMIC_ACQUIRE);
 		short events = POLLIN;
 
-		if (!guise_link_live(s, i))
+		/* Another thread may be adding or removing it. */
+		if (!guise_link_live(s, i) || !backend)
 			continue;
-		if (r->tx_stopped & (1u << i) && s->port[i].backend->room_by_pollout)
+		if (r->tx_stopped & (1u << i) && backend->room_by_pollout)
 			events |= POLLOUT;
 		link[n - first] = i;
 		p[n++] = (struct pollfd){ .fd = s->port[i].fd[0], .events = events };
@@ -293,11 +296,12 @@ static bool jump(struct guise_stack *s)
 {
 	struct guise_region *r = s->region;
 
-	if (r->clock_mode != GUISE_CLOCK_SIM || r->online || r->next_event == NEVER)
+	if (r->clock_mode != GUISE_CLOCK_SIM || r->next_event == NEVER ||
+	    __atomic_load_n(&r->online, __ATOMIC_ACQUIRE))
 		return false;
 	if (r->sim_now < r->next_event)
 		r->sim_now = r->next_event;
-	r->irq_pending |= GUISE_IRQ_TIMER;
+	__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_TIMER, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -344,7 +348,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	bool rang = false;
 
 	slot->waiting = 1;
-	r->online--;
+	__atomic_sub_fetch(&r->online, 1, __ATOMIC_RELAXED);
 	r->waits++;
 	if (jump(s)) {
 		end_waiting(r, slot);

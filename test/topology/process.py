@@ -75,6 +75,7 @@ class Process:
         env: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] | None = None,
         terminal: int | None = None,
+        inherit: Sequence[int] = (),
     ) -> None:
         self.command = shlex.join(os.fspath(word) for word in command)
         # Files, not pipes: a program may say as much as it likes while nobody reads.
@@ -96,6 +97,7 @@ class Process:
             stderr=self._stderr,
             env=None if env is None else {**os.environ, **env},
             cwd=cwd,
+            pass_fds=inherit,
             start_new_session=True,
             preexec_fn=None if terminal is None else _control_stdin,
         )

@@ -277,7 +277,7 @@ static void guise_bury(unsigned int index)
 	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &guise_slots[i];
 
-		if (!slot->used || slot->proc != index)
+		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) || slot->proc != index)
 			continue;
 		slot->orphan = 1;
 		task = (struct task_struct *)slot->task;
@@ -300,7 +300,7 @@ static void guise_bury(unsigned int index)
 	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &guise_slots[i];
 
-		if (slot->used && slot->proc == index) {
+		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) && slot->proc == index) {
 			u32 id = slot->id;
 
 			memset(slot, 0, sizeof(*slot));

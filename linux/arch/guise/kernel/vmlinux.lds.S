@@ -3,7 +3,8 @@
  * The image: linked at 0 as a static position-independent executable, at the
  * offsets of the host contract. Text and pure constants are never written, not
  * even by relocation; whatever holds a pointer lies with the data, where the
- * creator of a region adds the base (R_*_RELATIVE), once.
+ * creator of a region adds the base (R_*_RELATIVE), once. Segments begin on
+ * the boundaries of the largest pages that a host may have.
  */
 #include <guise/host_ops.h>
 #include <asm/page.h>
@@ -18,6 +19,13 @@
 /* What position-independent code adds to .data. */
 #undef DATA_MAIN
 #define DATA_MAIN .data .data.rel .data.rel.local .data.rel.local.*
+
+/* The linker's own words in an empty GOT: bytes. */
+#ifdef CONFIG_GUISE_ARM64
+#define GOT_RESERVED 32
+#else
+#define GOT_RESERVED 24
+#endif
 
 #undef NOTES_HEADERS
 #undef NOTES_HEADERS_RESTORE
@@ -39,7 +47,10 @@ PHDRS
 SECTIONS
 {
 	/* Not in the file: the host side provides them. */
-	.guise_ops GUISE_OFF_OPS (NOLOAD) : { guise_host = .; . += 4096; } :NONE
+	.guise_ops GUISE_OFF_OPS (NOLOAD) : {
+		guise_host = .;
+		. += GUISE_OFF_HEADER - GUISE_OFF_OPS;
+	} :NONE
 	.guise_header GUISE_OFF_HEADER (NOLOAD) : {
 		guise_region = .;
 		. += GUISE_OFF_SLOTS - GUISE_OFF_HEADER;
@@ -79,7 +90,7 @@ SECTIONS
 	INIT_TEXT_SECTION(16)
 	.exit.text : { EXIT_TEXT }
 
-	. = ALIGN(PAGE_SIZE);
+	. = ALIGN(GUISE_HOST_PAGE_MAX);
 	.constants : {
 		*(.rodata) *(.rodata.*)
 	} :rodata
@@ -97,7 +108,7 @@ SECTIONS
 	RO_DATA(64)
 	.dynamic : { *(.dynamic) } :data :dynamic
 	.got : { *(.got) *(.got.plt) *(.igot*) *(.plt) *(.plt.*) *(.iplt) } :data
-	ASSERT(SIZEOF(.got) <= 24, "code refers to data through a GOT")
+	ASSERT(SIZEOF(.got) <= GOT_RESERVED, "code refers to data through a GOT")
 	EXCEPTION_TABLE(8)
 	INIT_DATA_SECTION(64)
 	.exit.data : { EXIT_DATA }

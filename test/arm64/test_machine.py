@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""guise on arm64 hosts: virtual machines with Debian's own kernels, of 4 and of 16 KiB pages.
+
+curl, on guise ── tap ── the machine's own stack: an HTTP server on 192.0.2.1
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from pathlib import Path
+
+import pytest
+from topology.emulated import debian, packages
+from topology.machine import Machine
+
+# A kernel and the release of Debian that has it.
+KERNELS = {
+    "4k": ("linux-image-arm64", None, 4096),
+    "16k": ("linux-image-arm64-16k", "trixie", 16384),
+}
+
+UPLOAD = """
+set -e
+ip address add 192.0.2.1/32 dev lo
+python3 /work/checksums.py 192.0.2.1 8080 4000000 >/tmp/server 2>&1 &
+until grep -q listening /tmp/server; do sleep 0.2; done
+python3 -c 'import resource; print(resource.getpagesize())'
+/guise/test/region/stacks pair
+/guise/guise run -v --cc westwood -- curl -sS -T /work/content http://192.0.2.1:8080/
+echo
+/guise/guise run --cc bbr -- curl -sS -o /tmp/got http://192.0.2.1:8080/
+sha256sum </tmp/got
+ip link show type tun
+ls /dev/net
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("pages", KERNELS)
+def test_curl_uploads_over_a_tap(pages: str, tmp_path: Path) -> None:
+    package, suite, size = KERNELS[pages]
+    machine = Machine(
+        debian(package, suite=suite),
+        debian(*packages("PACKAGES_ARM64"), *packages("PACKAGES_ARM64_MACHINE")),
+    )
+    content = random.Random(3).randbytes(4_000_000)
+    (tmp_path / "content").write_bytes(content)
+    done = machine.run(UPLOAD, tmp_path, seconds=1500).expect()
+    sent = hashlib.sha256(content).hexdigest()
+    got = hashlib.sha256(random.Random(1).randbytes(4_000_000)).hexdigest()
+    assert done.text.splitlines() == [
+        str(size),
+        *("right 1000000", "back 1000000", "sysctl westwood vegas"),
+        sent,
+        f"{got}  -",
+        "tun",
+    ], done
+    assert "westwood on the wire, 1 connection, 0 sockets escaped to the host" in done.errors
