@@ -34,6 +34,7 @@ mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 ln -s /proc/self/fd /dev/fd
 ip link set lo up
+ln -s ../bin/busybox /usr/sbin/modprobe # which the kernel itself calls
 modprobe tun
 sh /work/script >/tmp/stdout 2>/tmp/stderr
 status=$?
