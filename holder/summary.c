@@ -60,11 +60,11 @@ void summary_write(const struct guise_server *v, char *json, size_t size)
 		 "{\"cc\":\"%s\",\"connections\":%" PRIu64 ",\"sockets\":%" PRIu64
 		 ",\"escaped\":%" PRIu64 ",\"tx_bytes\":%" PRIu64 ",\"rx_bytes\":%" PRIu64
 		 ",\"retrans_segs\":%" PRIu64 ",\"members\":%" PRIu64 ",\"refused\":%" PRIu64
-		 ",\"lost\":%s}",
+		 ",\"untrapped\":%" PRIu64 ",\"lost\":%s}",
 		 cc,
 		 summary_counter(snmp, "Tcp", "ActiveOpens") +
 			 summary_counter(snmp, "Tcp", "PassiveOpens"),
 		 region->sockets, region->escaped, tx, rx,
 		 summary_counter(snmp, "Tcp", "RetransSegs"), v->joined, v->refused,
-		 region->dead ? "true" : "false");
+		 region->untrapped, region->dead ? "true" : "false");
 }

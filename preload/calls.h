@@ -169,9 +169,19 @@ ALIAS(__sysv_signal, sysv_signal)
 ALIAS(bsd_signal, signal)
 ALIAS(ssignal, signal)
 
-CLASS(number, "System calls that a program makes by number, through libc's syscall().")
+CALL(sigprocmask, signal, masks, "SIGSEGV, SIGBUS and SIGSYS cannot be blocked.")
+CALL(pthread_sigmask, signal, masks, "As sigprocmask.")
+CALL(sigsuspend, signal, masks, "As sigprocmask.")
+ALIAS(__sigsuspend, sigsuspend)
+
+CLASS(number, "System calls that a program makes by number: through libc's syscall(), or by an \
+instruction of its own (x86-64, host kernels from 5.11 on).")
 CALL(syscall, number, by_number, "As the hook of the call that has this number. io_uring_setup: \
 ENOSYS.")
+CALL(prctl, number, raw_dispatch, "A program that sets PR_SET_SYSCALL_USER_DISPATCH has it: raw \
+calls of that thread are its own affair.")
+CALL(pthread_create, number, raw_threads, "The new thread's raw calls are seen, too.")
+CALL(thrd_create, number, raw_threads, "As pthread_create.")
 
 #undef CLASS
 #undef CALL

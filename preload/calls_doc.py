@@ -31,8 +31,8 @@ INTRODUCTION = """\
 only goes to libc's own function. The last column names the case in test/preload that runs on the
 host and on guise and must print the same on both.
 
-Calls that libc makes inside itself (stdio over a socket, rcmd, getaddrinfo_a) are not among them,
-nor are system calls by an instruction of the program's own.
+System calls that a program makes by an instruction of its own go the same ways where the host's
+kernel can tell (x86-64, Linux 5.11). Calls that libc makes inside itself are not among them.
 """
 
 

@@ -26,13 +26,13 @@
  * EPOLLONESHOT on a nested epoll holds for each of its halves.
  */
 #include "cancel.h"
+#include "host/probe.h"
 #include "host/sys.h"
 #include "waiting.h"
 
 #include <sys/epoll.h>
 
-#define KERNEL_SIGSET 8       /* bytes of a signal set in system calls */
-#define NUDGED        (-1000) /* only a nudge came: look again */
+#define NUDGED (-1000) /* only a nudge came: look again */
 
 #define COUNTERS 4096
 #define PASSES   100   /* of a nudge by one thread, at most */
@@ -397,6 +397,9 @@ static int wait_inside(struct wait *w, const struct timespec *timeout)
 	uint32_t entry;
 	long n;
 
+	if ((timeout && guise_readable(timeout, sizeof(*timeout))) ||
+	    (w->mask && guise_readable(w->mask, KERNEL_SIGSET)))
+		return (int)libc_result(-EFAULT);
 	if (w->max <= 0 || (timeout && !preload_valid_time(timeout)))
 		return (int)libc_result(-EINVAL);
 	cancel_begin();
@@ -440,6 +443,8 @@ static int wait_epoll(struct wait *w)
 	if (!w->precise)
 		timeout = w->ms < 0 ? NULL : &t;
 	while (!(guise_fdmap_get(preload.map, w->ep) & GUISE_FD_HALF)) {
+		if (timeout && guise_readable(timeout, sizeof(*timeout)))
+			return wait_on_host(w);
 		if (!deadline)
 			deadline = preload_deadline(timeout);
 		__atomic_fetch_add(waiters(host_waiters, w->ep), 1, __ATOMIC_SEQ_CST);

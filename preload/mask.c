@@ -14,15 +14,16 @@
 #include "host/sys.h"
 #include "waiting.h"
 
-#define KERNEL_SIGSET 8 /* bytes of a signal set in system calls */
-
 void preload_mask_on(struct preload_mask *saved, const sigset_t *mask)
 {
+	sigset_t copy;
+
 	saved->on = mask;
 	if (!mask)
 		return;
 	guise_inside_enter();
-	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, mask, &saved->before, KERNEL_SIGSET);
+	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, preload_allowed_mask(mask, &copy), &saved->before,
+		 KERNEL_SIGSET);
 }
 
 void preload_mask_off(struct preload_mask *saved)

@@ -16,14 +16,17 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <fcntl.h>
+#include <threads.h>
 #include <unistd.h>
 
 /* Of libc, but declared in no header, or only for fortified programs. */
+int __sigsuspend(const sigset_t *set);
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);
 ssize_t __pread_chk(int fd, void *buf, size_t n, off_t offset, size_t room);
 ssize_t __pread64_chk(int fd, void *buf, size_t n, off64_t offset, size_t room);

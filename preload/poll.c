@@ -13,6 +13,7 @@
  * Time is the stack's: in simulated time a timeout is simulated, too.
  */
 #include "cancel.h"
+#include "host/probe.h"
 #include "host/sys.h"
 #include "waiting.h"
 
@@ -165,6 +166,9 @@ static int poll_private(struct pollfd *fds, unsigned int n, const struct timespe
 	void *memory = NULL;
 	long ret;
 
+	if ((timeout && guise_readable(timeout, sizeof(*timeout))) ||
+	    (mask && guise_readable(mask, KERNEL_SIGSET)) || guise_writable(fds, n * sizeof(*fds)))
+		return (int)libc_result(-EFAULT);
 	if (n > FEW) {
 		memory = malloc(n * 2 * (sizeof(*copies) + sizeof(*index)));
 		if (!memory)
@@ -179,8 +183,12 @@ static int poll_private(struct pollfd *fds, unsigned int n, const struct timespe
 	return ret > 0 ? count(fds, n) : (int)libc_result(ret);
 }
 
+/* Bad pointers are the host's to refuse. */
 static bool any_private(struct pollfd *fds, nfds_t n)
 {
+	if (!n || n > GUISE_FDMAP_MAX || preload.ticket < 0 ||
+	    guise_readable(fds, n * sizeof(*fds)))
+		return false;
 	for (nfds_t i = 0; i < n; i++)
 		if (guise_fdmap_get(preload.map, fds[i].fd))
 			return true;
@@ -194,7 +202,7 @@ HOOK int poll(struct pollfd *fds, nfds_t n, int timeout)
 		.tv_nsec = timeout % 1000 * 1000000L,
 	};
 
-	if (n > GUISE_FDMAP_MAX || !any_private(fds, n))
+	if (!any_private(fds, n))
 		return HOST(poll)(fds, n, timeout);
 	return poll_private(fds, (unsigned int)n, timeout < 0 ? NULL : &t, NULL);
 }
@@ -203,7 +211,7 @@ HOOK int __poll(struct pollfd *fds, nfds_t n, int timeout) SAME_AS(poll);
 
 HOOK int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
-	if (n > GUISE_FDMAP_MAX || !any_private(fds, n))
+	if (!any_private(fds, n))
 		return HOST(ppoll)(fds, n, timeout, mask);
 	return poll_private(fds, (unsigned int)n, timeout, mask);
 }

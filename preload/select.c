@@ -11,10 +11,13 @@
  * also reports what select would not (a hang-up where only exceptions were
  * asked for): such a descriptor is not watched again in this call.
  *
- * A program that passes numbers beyond FD_SETSIZE has larger sets; they are
- * taken as long as it says.
+ * A program that passes numbers beyond FD_SETSIZE may have larger sets, or may
+ * say getdtablesize(): the kernel reads no further than its table of
+ * descriptors is long: a power of two. guise's own descriptors make that table
+ * longer, so such a number is cut to what the others would need.
  */
 #include "cancel.h"
+#include "host/probe.h"
 #include "host/sys.h"
 #include "waiting.h"
 
@@ -79,9 +82,49 @@ static bool is_hosts(uint32_t entry)
 	return !(entry & (GUISE_FD_PRIVATE | GUISE_FD_STALE));
 }
 
-/* Counts what each side gets: the stack's highest number, the host's total. */
+static bool is_open(int fd)
+{
+	return !preload_own_fd(fd) && host_sys(SYS_fcntl, fd, F_GETFD) >= 0;
+}
+
+/* How much of the sets the kernel would look at. */
+static int true_length(const struct sets *s)
+{
+	int length, fd = s->n < GUISE_FDMAP_MAX ? s->n : GUISE_FDMAP_MAX;
+
+	if (fd <= FD_SETSIZE || preload.ticket < 0)
+		return s->n;
+	while (--fd >= FD_SETSIZE) {
+		unsigned long word = 0;
+
+		for (int k = 0; k < KINDS; k++)
+			if (s->set[k] && !guise_readable(&s->set[k][fd / BITS], sizeof(long)))
+				word |= s->set[k][fd / BITS];
+		if (!word)
+			fd -= fd % BITS;
+		else if (word >> (fd % BITS) & 1 && is_open(fd))
+			break;
+	}
+	for (length = FD_SETSIZE; length <= fd; length *= 2)
+		;
+	return length < s->n ? length : s->n;
+}
+
+static bool bad_sets(const struct sets *s)
+{
+	for (int k = 0; k < KINDS; k++)
+		if (s->set[k] && guise_writable(s->set[k], WORDS(s->n) * sizeof(long)))
+			return true;
+	return false;
+}
+
+/* Counts what each side gets: the stack's highest number, the host's total.
+ * False: the host's call alone answers, also for what is bad. */
 static bool measure(struct sets *s)
 {
+	s->n = true_length(s);
+	if (s->n <= 0 || preload.ticket < 0 || bad_sets(s))
+		return false;
 	for (int fd = 0; fd < s->n; fd++) {
 		uint32_t entry;
 
@@ -304,8 +347,10 @@ HOOK int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *
 	struct timespec t = { 0 }, left = { 0 };
 	int ret;
 
-	if (n < 0 || !measure(&s))
-		return HOST(select)(n, in, out, except, timeout);
+	if (!measure(&s))
+		return HOST(select)(s.n, in, out, except, timeout);
+	if (timeout && guise_writable(timeout, sizeof(*timeout)))
+		return (int)libc_result(-EFAULT);
 	if (timeout) {
 		if (timeout->tv_sec < 0 || timeout->tv_usec < 0)
 			return (int)libc_result(-EINVAL);
@@ -331,8 +376,11 @@ HOOK int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct ti
 		.set = { (unsigned long *)in, (unsigned long *)out, (unsigned long *)except },
 	};
 
-	if (n < 0 || !measure(&s))
-		return HOST(pselect)(n, in, out, except, timeout, mask);
+	if (!measure(&s))
+		return HOST(pselect)(s.n, in, out, except, timeout, mask);
+	if ((timeout && guise_readable(timeout, sizeof(*timeout))) ||
+	    (mask && guise_readable(mask, KERNEL_SIGSET)))
+		return (int)libc_result(-EFAULT);
 	if (timeout && !preload_valid_time(timeout))
 		return (int)libc_result(-EINVAL);
 	return select_private(&s, timeout, mask, NULL);

@@ -10,6 +10,7 @@
  * is splice(); programs then read and write themselves.
  */
 #include "cancel.h"
+#include "host/probe.h"
 #include "host/sys.h"
 
 #include <stdlib.h>
@@ -74,6 +75,8 @@ HOOK ssize_t sendfile64(int out, int in, off64_t *offset, size_t n)
 	position = lseek64(in, 0, SEEK_CUR);
 	if (position < 0)
 		return (int)libc_result(errno == ESPIPE ? -EINVAL : -errno);
+	if (offset && guise_writable(offset, sizeof(*offset)))
+		return libc_result(-EFAULT);
 	at = offset ? *offset : position;
 	if (at < 0)
 		return (int)libc_result(-EINVAL);

@@ -18,8 +18,10 @@
  * descriptors of its own: what it closes must not be closed in the stack.
  */
 #include "preload.h"
+#include "host/signal.h"
 #include "host/sys.h"
 #include "region/stack.h"
+#include "trap.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -180,6 +182,7 @@ static void fork_child(void)
 	preload.stack = NULL;
 	preload.prepared = false;
 	pthread_mutex_init(&preload_lock, NULL);
+	preload_trap_thread();
 }
 
 /* No malloc here: a malloc that is being set up may be asking. */
@@ -257,6 +260,11 @@ struct guise_stack *preload_stack(void)
  */
 __attribute__((constructor)) static void begin(void)
 {
+	unsigned long unblocked = GUISE_UNBLOCKED; /* masks pass exec */
+
 	preload_find_originals();
-	preload_stack();
+	if (!preload_stack())
+		return;
+	host_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &unblocked, 0, sizeof(unblocked));
+	preload_trap_begin();
 }

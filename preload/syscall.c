@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * syscall(2): libraries that want a call which old libcs lack make it by its
- * number (libuv its sendmmsg, for one). What has a hook goes to the hook; the
- * rest is the host's. io_uring is refused, as by a host that has none: its
- * requests would reach the host's kernel past every hook.
+ * System calls by number: through libc's syscall(), as libraries make those
+ * that old libcs lack (libuv its sendmmsg, for one), and by instructions of the
+ * program's own (trap.c). What has a hook goes to the hook; the rest is the
+ * host's. io_uring is refused, as by a host that has none: its requests would
+ * reach the host's kernel past every hook.
  *
- * sigaction by number stays the host's: its structures are the kernel's, and
- * only runtimes without libc use it.
+ * Such a call is no cancellation point, whatever its hook is.
  */
+#include "trap.h"
+
+#include "host/probe.h"
+#include "host/signal.h"
+#include "host/sys.h"
 #include "preload.h"
+#include "waiting.h"
 
 #include <stdarg.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #define IO_URING_SETUP 425 /* on every processor; old headers lack it */
 
-struct arguments {
-	long a, b, c, d, e, f;
-};
-
 /* Socket calls. True if nr is one; its result is in *ret. */
-static bool socket_call(long nr, const struct arguments *x, long *ret)
+static bool socket_call(long nr, const struct preload_arguments *x, long *ret)
 {
 	switch (nr) {
 	case SYS_socket:
@@ -64,7 +68,7 @@ static bool socket_call(long nr, const struct arguments *x, long *ret)
 	}
 }
 
-static bool transfer_call(long nr, const struct arguments *x, long *ret)
+static bool transfer_call(long nr, const struct preload_arguments *x, long *ret)
 {
 	switch (nr) {
 	case SYS_read:
@@ -118,7 +122,7 @@ static bool transfer_call(long nr, const struct arguments *x, long *ret)
 	}
 }
 
-static bool descriptor_call(long nr, const struct arguments *x, long *ret)
+static bool descriptor_call(long nr, const struct preload_arguments *x, long *ret)
 {
 	switch (nr) {
 	case SYS_close:
@@ -152,18 +156,20 @@ static bool descriptor_call(long nr, const struct arguments *x, long *ret)
 }
 
 /* pselect6 takes its mask by address and size, in a structure. */
-static long pselect_by_number(const struct arguments *x)
+static long pselect_by_number(const struct preload_arguments *x)
 {
 	const struct {
 		const sigset_t *mask;
 		size_t size;
 	} *six = (const void *)x->f;
 
+	if (six && guise_readable(six, sizeof(*six)))
+		return libc_result(-EFAULT);
 	return pselect((int)x->a, (void *)x->b, (void *)x->c, (void *)x->d, (void *)x->e,
 		       six ? six->mask : NULL);
 }
 
-static bool wait_call(long nr, const struct arguments *x, long *ret)
+static bool wait_call(long nr, const struct preload_arguments *x, long *ret)
 {
 	switch (nr) {
 #ifdef SYS_poll
@@ -205,9 +211,124 @@ static bool wait_call(long nr, const struct arguments *x, long *ret)
 	}
 }
 
+/* ---- signals: the kernel's structures ------------------------------------- */
+
+struct kernel_action {
+	sighandler_t handler;
+	unsigned long flags;
+#if defined(__x86_64__)
+	void (*restorer)(void);
+#endif
+	unsigned long mask;
+};
+
+static long sigaction_by_number(const struct preload_arguments *x)
+{
+	const struct kernel_action *act = (const void *)x->b;
+	struct kernel_action *old = (void *)x->c;
+	struct sigaction new, was;
+
+	if (x->d != KERNEL_SIGSET)
+		return -EINVAL;
+	if ((act && guise_readable(act, sizeof(*act))) ||
+	    (old && guise_writable(old, sizeof(*old))))
+		return -EFAULT;
+	if (act) {
+		memset(&new, 0, sizeof(new));
+		new.sa_handler = act->handler;
+		new.sa_flags = (int)act->flags;
+		*(unsigned long *)&new.sa_mask = act->mask;
+	}
+	memset(&was, 0, sizeof(was));
+	if (sigaction((int)x->a, act ? &new : NULL, &was))
+		return -errno;
+	if (old) {
+		memset(old, 0, sizeof(*old));
+		old->handler = was.sa_handler;
+		old->flags = (unsigned int)was.sa_flags;
+		old->mask = *(unsigned long *)&was.sa_mask;
+#if defined(__x86_64__)
+		old->restorer = was.sa_restorer;
+#endif
+	}
+	return 0;
+}
+
+/* True if nr concerns signals; its result is in *ret. */
+static bool signal_call(long nr, const struct preload_arguments *x, long *ret)
+{
+	sigset_t copy;
+
+	switch (nr) {
+	case SYS_rt_sigaction:
+		*ret = sigaction_by_number(x);
+		return true;
+	case SYS_rt_sigprocmask:
+		if (x->d == KERNEL_SIGSET && x->a != SIG_UNBLOCK)
+			*ret = host_sys(nr, x->a, preload_allowed_mask((void *)x->b, &copy), x->c,
+					KERNEL_SIGSET);
+		else
+			*ret = host_sys(nr, x->a, x->b, x->c, x->d);
+		return true;
+	case SYS_rt_sigsuspend:
+		*ret = host_sys(nr, preload_allowed_mask((void *)x->a, &copy), x->b);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Process and thread. As libc returns it. */
+static bool process_call(long nr, const struct preload_arguments *x, long *ret)
+{
+	switch (nr) {
+	case SYS_prctl:
+		*ret = prctl((int)x->a, x->b, x->c, x->d, x->e);
+		return true;
+#ifdef SYS_fork
+	case SYS_fork:
+		*ret = fork();
+		return true;
+#endif
+	case SYS_clone:
+		if (x->a != SIGCHLD || x->b)
+			return false;
+		*ret = fork();
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool hooked(long nr, const struct preload_arguments *x, long *ret)
+{
+	return socket_call(nr, x, ret) || transfer_call(nr, x, ret) ||
+	       descriptor_call(nr, x, ret) || wait_call(nr, x, ret) || process_call(nr, x, ret);
+}
+
+long preload_by_number(long nr, const struct preload_arguments *x)
+{
+	int state;
+	long ret;
+
+	if (nr == IO_URING_SETUP)
+		return -ENOSYS;
+	if (signal_call(nr, x, &ret))
+		return ret;
+	errno = 0;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (!hooked(nr, x, &ret))
+		ret = host_sys(nr, x->a, x->b, x->c, x->d, x->e, x->f);
+	else if (ret == -1 && errno)
+		ret = -errno;
+	pthread_setcancelstate(state, NULL);
+	return ret;
+}
+
 HOOK long syscall(long nr, ...)
 {
-	struct arguments x;
+	struct preload_arguments x;
+	int saved = errno;
 	va_list ap;
 	long ret;
 
@@ -223,12 +344,9 @@ HOOK long syscall(long nr, ...)
 	/* Nothing is set up for other numbers: malloc is among the callers. */
 	if ((nr == SYS_socket || nr == IO_URING_SETUP) && !preload_on_stack())
 		return HOST(syscall)(nr, x.a, x.b, x.c, x.d, x.e, x.f);
-	if (nr == IO_URING_SETUP) {
-		errno = ENOSYS;
-		return -1;
-	}
-	if (preload.ticket >= 0 && (socket_call(nr, &x, &ret) || transfer_call(nr, &x, &ret) ||
-				    descriptor_call(nr, &x, &ret) || wait_call(nr, &x, &ret)))
-		return ret;
-	return HOST(syscall)(nr, x.a, x.b, x.c, x.d, x.e, x.f);
+	if (preload.ticket < 0)
+		return HOST(syscall)(nr, x.a, x.b, x.c, x.d, x.e, x.f);
+	ret = preload_by_number(nr, &x);
+	errno = saved;
+	return libc_result(ret);
 }

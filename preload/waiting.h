@@ -37,6 +37,11 @@ static inline struct timespec preload_time_left(uint64_t deadline)
 	};
 }
 
+#define KERNEL_SIGSET 8 /* bytes of a signal set in system calls */
+
+/* sigmask.c: set, or a copy of it without the signals that guise needs. */
+const sigset_t *preload_allowed_mask(const sigset_t *set, sigset_t *copy);
+
 /* mask.c: the mask of ppoll, pselect and epoll_pwait. */
 struct preload_mask {
 	bool on;

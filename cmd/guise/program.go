@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -138,7 +139,8 @@ func unpreloadable(path string) string {
 			return fmt.Sprintf("is for %v (%v), and guise is for %v", program.Machine, program.Class, self.Machine)
 		}
 	}
-	if program.Section(".go.buildinfo") != nil {
+	libraries, _ := program.ImportedLibraries()
+	if program.Section(".go.buildinfo") != nil && (len(libraries) == 0 || !rawCallsAreSeen()) {
 		return "is written in Go, which makes its system calls without the C library"
 	}
 	for _, header := range program.Progs {
@@ -147,4 +149,11 @@ func unpreloadable(path string) string {
 		}
 	}
 	return "is statically linked"
+}
+
+// rawCallsAreSeen says whether the preload library can see system calls that a program makes
+// without the C library (preload/trap.c): switching off what is off works where it exists.
+func rawCallsAreSeen() bool {
+	const setSyscallUserDispatch, off = 59, 0
+	return runtime.GOARCH == "amd64" && unix.Prctl(setSyscallUserDispatch, off, 0, 0, 0) == nil
 }

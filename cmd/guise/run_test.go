@@ -119,6 +119,21 @@ func TestDescriptorsOfTheUserReachTheProgram(t *testing.T) {
 	}
 }
 
+// goProgram builds a Go program, with cgo or without.
+func goProgram(t *testing.T, dir, cgo, source string) string {
+	t.Helper()
+	path := filepath.Join(dir, "go-"+cgo)
+	if err := os.WriteFile(path+".go", []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-o", path, path+".go")
+	build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
 func TestProgramsThatCannotBeRun(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
@@ -137,12 +152,15 @@ func TestProgramsThatCannotBeRun(t *testing.T) {
 	run(t, "--", file("script", "exit 9\n", 0o755)).says(t, 9)
 	run(t, "-v", "--", dir+"/script").says(t, 9)
 
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	pure := goProgram(t, dir, "0", "package main\n\nfunc main() {}\n")
+	run(t, "--", pure).says(t, 126, "is written in Go")
+	run(t, "--", file("wrapped", "#! "+pure+" x\n", 0o755)).says(t, 126, "is written in Go")
+	cgo := goProgram(t, dir, "1", "package main\n\nimport \"C\"\n\nfunc main() {}\n")
+	if rawCallsAreSeen() {
+		run(t, "--", cgo).says(t, 0)
+	} else {
+		run(t, "--", cgo).says(t, 126, "is written in Go")
 	}
-	run(t, "--", self).says(t, 126, "is written in Go")
-	run(t, "--", file("wrapped", "#! "+self+" x\n", 0o755)).says(t, 126, "is written in Go")
 	if out, err := exec.Command("cc", "-static", "-nostdlib", "-Wl,-e,0", "-o", dir+"/static", "-x", "c", "/dev/null").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

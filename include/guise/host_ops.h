@@ -214,8 +214,9 @@ struct guise_region {
 	uint64_t seed, seed_state;
 
 	/* Counters for the holder's summary. */
-	uint64_t escaped; /* inet sockets that went to the host */
-	uint64_t sockets; /* private sockets made */
+	uint64_t escaped;   /* inet sockets that went to the host */
+	uint64_t untrapped; /* processes and threads whose raw system calls are not seen */
+	uint64_t sockets;   /* private sockets made */
 	uint64_t calls, waits, kicks, leads, pump_turns;
 
 	struct guise_link links[GUISE_MAX_LINKS];
@@ -251,6 +252,8 @@ struct guise_image {
 #define GUISE_NR_ALLOC     2050 /* (bytes) -> region address, zeroed */
 #define GUISE_NR_FREE      2051 /* (address, bytes) */
 #define GUISE_NR_NETNS_NEW 2052 /* () -> fd of a new network namespace */
-#define GUISE_NR_END       2053
+#define GUISE_NR_GIVE      2053 /* (fd, mark): to whoever takes it under that mark */
+#define GUISE_NR_TAKE      2054 /* (mark, keep) -> fd */
+#define GUISE_NR_END       2055
 
 #endif

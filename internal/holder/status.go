@@ -39,6 +39,7 @@ type Summary struct {
 	Connections   uint64 `json:"connections"`
 	Sockets       uint64 `json:"sockets"`
 	Escaped       uint64 `json:"escaped"`
+	Untrapped     uint64 `json:"untrapped"` // processes whose raw system calls were not seen
 	TxBytes       uint64 `json:"tx_bytes"`
 	RxBytes       uint64 `json:"rx_bytes"`
 	Retransmitted uint64 `json:"retrans_segs"`
@@ -51,8 +52,13 @@ func (s Summary) String() string {
 	if s.Lost {
 		return "the stack was lost: a program on it was killed, or ended, in the middle of a change to it"
 	}
-	return fmt.Sprintf("%s on the wire, %s, %s escaped to the host", s.CC,
+	text := fmt.Sprintf("%s on the wire, %s, %s escaped to the host", s.CC,
 		count(s.Connections, "connection"), count(s.Escaped, "socket"))
+	if s.Untrapped > 0 {
+		text += fmt.Sprintf(" (raw system calls were not seen, %d times: host kernel before 5.11, "+
+			"or another processor than x86-64)", s.Untrapped)
+	}
+	return text
 }
 
 func count(n uint64, noun string) string {

@@ -13,12 +13,16 @@
  * SIGSEGV and SIGBUS go here first in any case: a fault inside the image's
  * guarded copies is a bad user pointer, and continues at their fix-up.
  *
+ * So is SIGSYS once a trap for system calls is set (preload/trap.c). While a
+ * handler runs none of the three is blocked.
+ *
  * Limits: only handlers installed by guise_signal_action() are held (the
  * preload library routes sigaction and signal here). Up to 8 different signals
  * are held at a time; blocking them leaves further ones to the host's kernel.
  */
 #include "host/signal.h"
 
+#include "host/probe.h"
 #include "host/sys.h"
 #include "region/slot.h"
 #include "region/stack.h"
@@ -41,6 +45,11 @@ struct held {
 __thread struct guise_signals guise_signals __attribute__((tls_model("initial-exec")));
 static __thread struct held held[HELD_MAX] __attribute__((tls_model("initial-exec")));
 
+#ifndef SYS_USER_DISPATCH
+#define SYS_USER_DISPATCH 2 /* si_code of SIGSYS, since Linux 5.11 */
+#endif
+
+static bool (*trap)(siginfo_t *info, ucontext_t *uc);
 static struct sigaction program[NSIG];
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 
@@ -69,12 +78,18 @@ static unsigned long *counter(ucontext_t *uc)
 #endif
 }
 
-/* A fault in a guarded copy of one of this process's stacks is repaired. */
+/* A fault in a guarded copy of one of this process's stacks, or in a probe of
+ * memory, is repaired. */
 static bool repair(ucontext_t *uc)
 {
 	unsigned long *pc = counter(uc);
 	struct guise_stack *s;
+	uintptr_t fixup = guise_probe_fixup(*pc);
 
+	if (fixup) {
+		*pc = fixup;
+		return true;
+	}
 	for (s = guise_stacks(); s; s = s->next) {
 		unsigned long base = s->region->base;
 
@@ -132,6 +147,8 @@ static void handler(int sig, siginfo_t *info, void *context)
 	struct sigaction act;
 	int saved = errno;
 
+	if (sig == SIGSYS && info->si_code == SYS_USER_DISPATCH && trap && trap(info, context))
+		return;
 	if ((sig == SIGSEGV || sig == SIGBUS) && info->si_code > 0) {
 		if (repair(context))
 			return;
@@ -158,7 +175,7 @@ static void handler(int sig, siginfo_t *info, void *context)
 
 int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *old)
 {
-	bool fault = sig == SIGSEGV || sig == SIGBUS;
+	bool fault = sig == SIGSEGV || sig == SIGBUS || (sig == SIGSYS && trap);
 	struct sigaction was, mine;
 	int ret;
 
@@ -178,6 +195,7 @@ int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *
 			mine.sa_flags &= ~(int)SA_RESETHAND;
 			if (fault)
 				mine.sa_flags |= SA_ONSTACK | SA_NODEFER;
+			*(unsigned long *)&mine.sa_mask &= ~GUISE_UNBLOCKED;
 		}
 		program[sig] = *act;
 		ret = guise_real_sigaction(sig, &mine, NULL);
@@ -204,6 +222,16 @@ int guise_fault_handler(void)
 			return -errno;
 	}
 	return 0;
+}
+
+int guise_signal_trap(bool (*function)(siginfo_t *info, ucontext_t *uc))
+{
+	struct sigaction act;
+
+	if (guise_signal_action(SIGSYS, NULL, &act))
+		return -errno;
+	trap = function;
+	return guise_signal_action(SIGSYS, &act, NULL) ? -errno : 0;
 }
 
 bool guise_signals_restart(void)

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <ucontext.h>
 
 /*
  * As sigaction(2), for a program whose handlers must not run inside a stack:
@@ -15,6 +16,14 @@ int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *
 
 /* Installs the handler that turns bad user pointers into EFAULT. */
 int guise_fault_handler(void);
+
+/* From now on function is asked first what a trapped system call means (SIGSYS
+ * of syscall user dispatch); false: it is the program's. 0 or -errno. */
+int guise_signal_trap(bool (*function)(siginfo_t *info, ucontext_t *uc));
+
+/* What guise needs of the host's kernel in every thread, so that no mask of the
+ * program may block it: as a set of the kernel's. */
+#define GUISE_UNBLOCKED (1ul << (SIGSEGV - 1) | 1ul << (SIGBUS - 1) | 1ul << (SIGSYS - 1))
 
 struct guise_signals {
 	volatile int inside;

@@ -10,19 +10,10 @@
 #include <sys/syscall.h>
 
 #if defined(__x86_64__)
-static inline long host_sys6(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
+/* Where they are made: gate.c. */
+long host_sys6(long nr, long a, long b, long c, long d, long e, long f);
+/* A system call instruction with a return behind it. */
+extern void *host_sys_gate;
 #elif defined(__aarch64__)
 static inline long host_sys6(long nr, long a, long b, long c, long d, long e, long f)
 {

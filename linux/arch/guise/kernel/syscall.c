@@ -81,6 +81,10 @@ static long guise_own_call(u64 nr, const u64 *a)
 		return guise_free(a[0], a[1]);
 	case GUISE_NR_NETNS_NEW:
 		return guise_netns_new();
+	case GUISE_NR_GIVE:
+		return guise_give(a[0], a[1]);
+	case GUISE_NR_TAKE:
+		return guise_take(a[0], a[1]);
 	}
 	return -ENOSYS;
 }

@@ -44,6 +44,10 @@ long guise_syscall(u64 nr, const u64 arg[6]);
 /* time.c */
 void guise_timer_interrupt(void);
 
+/* kernel/handover.c */
+long guise_give(u64 fd, u64 mark);
+long guise_take(u64 mark, u64 keep);
+
 /* drivers/net/link.c */
 void guise_link_interrupt(u32 rx, u32 tx);
 long guise_link_add(unsigned int index);

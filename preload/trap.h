@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* System calls that a program makes past libc; see trap.c. */
+#ifndef GUISE_PRELOAD_TRAP_H
+#define GUISE_PRELOAD_TRAP_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Finds what trapping needs, and begins with the calling thread. Once a process. */
+void preload_trap_begin(void);
+/* From now on the calling thread's raw calls are seen. Nothing, if they cannot be. */
+void preload_trap_thread(void);
+
+struct preload_arguments {
+	long a, b, c, d, e, f;
+};
+
+/* syscall.c: the call of that number, as the kernel returns it. */
+long preload_by_number(long nr, const struct preload_arguments *x);
+
+#endif

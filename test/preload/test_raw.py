@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs whose system calls are not libc's are on the stack all the same."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from topology.side import GUISE
+
+ROOT = Path(__file__).resolve().parents[2]
+DENIED = Path(__file__).resolve().parents[1] / "program" / "without_dispatch.py"
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64",
+    reason="the host's kernel has no user dispatch on this processor",
+)
+
+
+def output(*command: str | Path) -> str:
+    done = subprocess.run(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    return f"{done.stdout}ended with {done.returncode}\n"
+
+
+def test_go_program_with_cgo_serves_itself_on_the_stack(tmp_path: Path) -> None:
+    program = tmp_path / "cgo"
+    subprocess.run(
+        [ROOT / "make" / "go", "build", "-o", program, "./test/program/cgo"],
+        cwd=ROOT,
+        env={**os.environ, "CGO_ENABLED": "1"},
+        check=True,
+    )
+    expected = output(program)
+    assert expected.startswith("child\n <nil>\n"), expected
+    text = output(GUISE, "run", "-v", "--link", "none", "--", program)
+    summary = re.search(
+        r"guise: \S+ on the wire, (\d+) connections, 0 sockets escaped to the host\n", text
+    )
+    assert summary, text
+    assert int(summary[1]) >= 2
+    assert text.replace(summary[0], "") == expected
+
+
+def test_where_raw_calls_cannot_be_seen_the_summary_says_so() -> None:
+    text = output(DENIED, GUISE, "run", "-v", "--link", "none", "--", "true")
+    assert "0 sockets escaped to the host (raw system calls were not seen, 1 times" in text
