@@ -63,10 +63,12 @@ CALL(send, transfer, transfer_forms, "")
 CALL(recv, transfer, transfer_forms, "")
 CALL(sendto, transfer, datagram, "")
 CALL(recvfrom, transfer, datagram, "")
-CALL(sendmsg, transfer, datagram, "")
-CALL(recvmsg, transfer, datagram, "")
-CALL(sendmmsg, transfer, datagram, "")
-CALL(recvmmsg, transfer, datagram, "")
+CALL(sendmsg, transfer, datagram,
+     "SCM_RIGHTS: a private socket arrives as one, in any process of the \
+stack.")
+CALL(recvmsg, transfer, rights_between_processes, "As sendmsg.")
+CALL(sendmmsg, transfer, datagram, "As sendmsg.")
+CALL(recvmmsg, transfer, datagram, "As sendmsg.")
 CALL(sendfile, transfer, send_file,
      "From a file of the host to the stack: read and sent in pieces.")
 CALL(sendfile64, transfer, send_file, "As sendfile.")

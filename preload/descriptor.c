@@ -2,9 +2,8 @@
 /*
  * Numbers: close, dup and fcntl of descriptors behind which the stack stands.
  *
- * A private socket has two descriptors, the host's (a duplicate of the
- * placeholder: the number that the program knows) and the stack's. They are
- * made and closed together, in an order that never leaves a number of the
+ * A private socket has two descriptors, the host's (the placeholder: the number
+ * that the program knows) and the stack's. They are made and closed together, in an order that never leaves a number of the
  * host that the table knows without the stack's descriptor behind it:
  *
  *	making	stack's descriptor, host's number, entry
@@ -37,15 +36,6 @@ int preload_stale(int fd)
 	return ebadf();
 }
 
-int preload_reserve(int lowest, bool cloexec)
-{
-	int err = preload_prepare();
-
-	return err ? err
-		   : (int)host_sys(SYS_fcntl, preload.placeholder,
-				   cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, lowest);
-}
-
 void preload_unreserve(int fd)
 {
 	host_sys(SYS_close, fd);
@@ -73,9 +63,14 @@ static long close_inside(uint32_t entry)
 /* Forgets what stands behind fd in the stack: 0, or close's error. */
 static long drop(int fd)
 {
+	uint32_t entry;
+
 	if (!guise_fdmap_get(preload.map, fd) || preload_borrowed())
 		return 0;
-	return close_inside(guise_fdmap_take(preload.map, fd));
+	entry = guise_fdmap_take(preload.map, fd);
+	if ((entry & (GUISE_FD_PRIVATE | GUISE_FD_SHARED)) == GUISE_FD_PRIVATE)
+		preload_placeholder_keep(fd);
+	return close_inside(entry);
 }
 
 HOOK int close(int fd)
@@ -127,6 +122,16 @@ HOOK void closefrom(int lowest)
 			close((int)fd);
 }
 
+void preload_mark_shared(int fd)
+{
+	uint32_t entry;
+
+	do {
+		entry = guise_fdmap_get(preload.map, fd);
+	} while (entry & GUISE_FD_PRIVATE && !(entry & GUISE_FD_SHARED) &&
+		 !guise_fdmap_change(preload.map, fd, entry, entry | GUISE_FD_SHARED));
+}
+
 /*
  * What will stand behind a duplicate of fd: the entry, with a descriptor of
  * the stack of its own; 0 when fd is the host's alone; or -errno.
@@ -140,6 +145,10 @@ static long duplicate(int fd)
 		return 0;
 	/* Both numbers must know the private half that may be needed later. */
 	entry = preload_epoll_whole(fd);
+	if (entry & GUISE_FD_PRIVATE) {
+		preload_mark_shared(fd);
+		entry |= GUISE_FD_SHARED;
+	}
 	if (!(entry & (GUISE_FD_PRIVATE | GUISE_FD_HALF)))
 		return entry;
 	sfd = guise_call(preload.stack, GUISE_NR_dup, entry & GUISE_FD_STACK, 0, 0, 0, 0, 0);

@@ -33,7 +33,7 @@ struct preload {
 	struct guise_stack *stack; /* NULL: not on a stack, or not since fork */
 	bool prepared;             /* the table is in the region, and what it needs is there */
 	pid_t pid;                 /* of the process that joined */
-	int placeholder;           /* what private sockets are duplicates of */
+	int placeholder;           /* one that is no private socket's, see epoll.c */
 	int ticket;                /* the right to join; -1: none, do nothing */
 	int nudge, stack_nudge;    /* always readable, see epoll.c */
 	int own_low;               /* guise's own descriptors: none is lower */
@@ -69,10 +69,22 @@ int preload_prepare(void);
 int preload_map_room(int fd);
 int preload_map_set(int fd, uint32_t entry);
 
+/* placeholder.c: what holds the numbers of private descriptors */
+
+/* One with the lowest free number, or -errno. */
+int preload_reserve(bool cloexec);
+/* That of a private descriptor which is being closed, and nobody else's. */
+void preload_placeholder_keep(int fd);
+/* In a forked child: what was kept is the parent's. */
+void preload_placeholders_forked(void);
+#define PRELOAD_PLACEHOLDERS_KEPT 16
+/* The descriptor of one that is kept, or -1. */
+int preload_placeholder_kept(unsigned int i);
+
 /* descriptor.c: numbers */
 
-/* Reserves the lowest free number for a private descriptor, or -errno. */
-int preload_reserve(int lowest, bool cloexec);
+/* The placeholder behind fd, if it is private, is not only this process's fd. */
+void preload_mark_shared(int fd);
 /* Puts a descriptor of the stack behind a reserved number: the number. On
  * failure both are closed: -errno. */
 int preload_install(int fd, int sfd, uint32_t flags);
@@ -80,6 +92,12 @@ int preload_install(int fd, int sfd, uint32_t flags);
 void preload_unreserve(int fd);
 /* A descriptor that the parent had before fork: -1 with EBADF. */
 int preload_stale(int fd);
+
+/* rights.c: private sockets in messages of the host's sockets */
+
+void preload_rights_sending(const struct msghdr *m);
+void preload_rights_not_sent(const struct msghdr *m);
+void preload_rights_received(const struct msghdr *m, int flags);
 
 /* epoll.c: the entry of fd, to whoever waits for the descriptor itself or gives it
  * another number; an epoll's with a private half, made if need be. */

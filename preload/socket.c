@@ -102,7 +102,7 @@ HOOK int socket(int family, int type, int protocol)
 	sfd = stack_socket(s, family, type & ~SOCK_CLOEXEC, protocol);
 	if (sfd < 0)
 		return (int)libc_result(sfd);
-	fd = preload_reserve(0, type & SOCK_CLOEXEC);
+	fd = preload_reserve(type & SOCK_CLOEXEC);
 	if (fd < 0) {
 		guise_call(s, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
 		return (int)libc_result(fd);
@@ -131,7 +131,7 @@ static void give_back(void *fd)
 
 static int accept_inside(int sfd, struct sockaddr *addr, socklen_t *len, int flags)
 {
-	int fd = preload_reserve(0, flags & SOCK_CLOEXEC);
+	int fd = preload_reserve(flags & SOCK_CLOEXEC);
 	long new;
 
 	if (fd < 0)

@@ -86,13 +86,16 @@ static int own_fd(unsigned int i)
 		return s ? s->control : -1;
 	default:
 		i -= 8;
+		if (i < PRELOAD_PLACEHOLDERS_KEPT)
+			return preload_placeholder_kept(i);
+		i -= PRELOAD_PLACEHOLDERS_KEPT;
 		return s && s->port[i / GUISE_LINK_FDS].backend
 			       ? s->port[i / GUISE_LINK_FDS].fd[i % GUISE_LINK_FDS]
 			       : -1;
 	}
 }
 
-#define OWN_FDS (8 + GUISE_MAX_LINKS * GUISE_LINK_FDS)
+#define OWN_FDS (8 + PRELOAD_PLACEHOLDERS_KEPT + GUISE_MAX_LINKS * GUISE_LINK_FDS)
 
 int preload_next_own_fd(int fd)
 {
@@ -154,6 +157,7 @@ static void fork_prepare(void)
 	while ((fd = guise_fdmap_next(preload.map, fd + 1)) >= 0) {
 		uint32_t entry = guise_fdmap_get(preload.map, fd);
 
+		preload_mark_shared(fd);
 		if (!before_fork)
 			before_fork = guise_fdmap_new(&preload_local);
 		if (entry & (GUISE_FD_PRIVATE | GUISE_FD_STALE))
@@ -181,6 +185,7 @@ static void fork_child(void)
 		guise_abandon(preload.stack);
 	preload.stack = NULL;
 	preload.prepared = false;
+	preload_placeholders_forked();
 	pthread_mutex_init(&preload_lock, NULL);
 	preload_trap_thread();
 }

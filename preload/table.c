@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The table of private descriptors, and the descriptors that it needs: the
- * placeholder, of which private sockets are duplicates, and the nudges of
- * epoll.c. They are made when the process makes its first private socket, as
+ * The table of private descriptors, and the descriptors that epoll.c needs: a
+ * socket that is member of no epoll, and the nudges. They are made when the process makes its first private socket, as
  * most processes (those of a shell script) never do. A forked child has a
  * table in memory of its own until then.
  */

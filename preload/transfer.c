@@ -5,6 +5,7 @@
  * What only makes sense with a position in a file, the stack refuses (ESPIPE).
  */
 #include "cancel.h"
+#include "host/probe.h"
 
 HOOK ssize_t read(int fd, void *buf, size_t n)
 {
@@ -76,6 +77,13 @@ HOOK ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
 	int sfd = stack_fd(fd);
 
+	if (sfd == ON_HOST) {
+		ssize_t n = HOST(recvmsg)(fd, message, flags);
+
+		if (n >= 0 && message->msg_controllen)
+			preload_rights_received(message, flags);
+		return n;
+	}
 	HOST_UNLESS_PRIVATE(sfd, fd, recvmsg, message, flags);
 	return inside_waiting(GUISE_NR_recvmsg, sfd, (long)message, flags, 0, 0, 0);
 }
@@ -84,6 +92,15 @@ HOOK ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	int sfd = stack_fd(fd);
 
+	if (sfd == ON_HOST) {
+		ssize_t n;
+
+		preload_rights_sending(message);
+		n = HOST(sendmsg)(fd, message, flags);
+		if (n < 0)
+			preload_rights_not_sent(message);
+		return n;
+	}
 	HOST_UNLESS_PRIVATE(sfd, fd, sendmsg, message, flags);
 	return inside_waiting(GUISE_NR_sendmsg, sfd, (long)message, flags, 0, 0, 0);
 }
@@ -93,6 +110,14 @@ HOOK int recvmmsg(int fd, struct mmsghdr *messages, unsigned int n, int flags,
 {
 	int sfd = stack_fd(fd);
 
+	if (sfd == ON_HOST) {
+		int received = HOST(recvmmsg)(fd, messages, n, flags, timeout);
+
+		for (int i = 0; i < received; i++)
+			if (messages[i].msg_hdr.msg_controllen)
+				preload_rights_received(&messages[i].msg_hdr, flags);
+		return received;
+	}
 	HOST_UNLESS_PRIVATE(sfd, fd, recvmmsg, messages, n, flags, timeout);
 	return (int)inside_waiting(GUISE_NR_recvmmsg, sfd, (long)messages, n, flags, (long)timeout,
 				   0);
@@ -102,6 +127,17 @@ HOOK int sendmmsg(int fd, struct mmsghdr *messages, unsigned int n, int flags)
 {
 	int sfd = stack_fd(fd);
 
+	if (sfd == ON_HOST && preload.ticket >= 0 &&
+	    !guise_readable(messages, n * sizeof(*messages))) {
+		int sent;
+
+		for (unsigned int i = 0; i < n; i++)
+			preload_rights_sending(&messages[i].msg_hdr);
+		sent = HOST(sendmmsg)(fd, messages, n, flags);
+		for (unsigned int i = sent < 0 ? 0 : (unsigned int)sent; i < n; i++)
+			preload_rights_not_sent(&messages[i].msg_hdr);
+		return sent;
+	}
 	HOST_UNLESS_PRIVATE(sfd, fd, sendmmsg, messages, n, flags);
 	return (int)inside_waiting(GUISE_NR_sendmmsg, sfd, (long)messages, n, flags, 0, 0);
 }

@@ -36,6 +36,7 @@
 #define GUISE_FD_HOSTED  0x10000000u /* ... it has, or had, host members */
 #define GUISE_FD_NESTED  0x08000000u /* ... another epoll is a member */
 #define GUISE_FD_STALE   0x04000000u /* the parent's, before fork: not usable */
+#define GUISE_FD_SHARED  0x02000000u /* its placeholder has other holders, or had */
 #define GUISE_FD_STACK   0x000fffffu /* the stack's descriptor */
 
 struct guise_fdmap {

@@ -102,3 +102,46 @@ CASE(io_uring)
 
 	SHOW(syscall(425, 4, parameters));
 }
+
+/* A program that is not on the stack is sent a private socket: it holds one of
+ * the host that was never connected, and nothing leaves through it. */
+CASE(sent_to_a_stranger)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { buf, 1 };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	int way[2], fd[2], status;
+	pid_t pid;
+
+	if (getenv("STRANGER")) {
+		MUST(recvmsg(atoi(getenv("STRANGER")), &m, 0) == 1);
+		memcpy(fd, CMSG_DATA(c), sizeof(int));
+		SHOW(send(fd[0], "x", 1, MSG_NOSIGNAL));
+		SHOW(recv(fd[0], buf, 1, 0));
+		return;
+	}
+	stream_pair(fd);
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM, 0, way));
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), fd, sizeof(int));
+	SHOW(sendmsg(way[0], &m, 0));
+	pid = fork();
+	if (!pid) {
+		snprintf(buf, sizeof(buf), "%d", way[1]);
+		setenv("STRANGER", buf, 1);
+		unsetenv("LD_PRELOAD");
+		execl("/proc/self/exe", "own", "sent_to_a_stranger", NULL);
+		exit(9);
+	}
+	MUST(waitpid(pid, &status, 0) == pid);
+	SHOW(status);
+}

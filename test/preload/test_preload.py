@@ -159,6 +159,16 @@ def test_guises_own_descriptors_cannot_be_closed(programs: Path) -> None:
     )
 
 
+def test_a_stranger_who_is_sent_a_private_socket_holds_none(programs: Path) -> None:
+    assert run(*on_guise(programs / "own", "sent_to_a_stranger")) == (
+        "sendmsg(way[0], &m, 0) = 1\n"
+        'send(fd[0], "x", 1, MSG_NOSIGNAL) = -1 ENOTCONN\n'
+        "recv(fd[0], buf, 1, 0) = -1 EINVAL\n"
+        "status = 0\n"
+        "ended with 0\n"
+    )
+
+
 def test_there_is_no_io_uring(programs: Path) -> None:
     text = run(*on_guise(programs / "own", "io_uring"))
     assert text == "syscall(425, 4, parameters) = -1 ENOSYS\nended with 0\n"

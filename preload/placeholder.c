@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Placeholders: the host descriptors that hold the numbers of private ones.
+ *
+ * Each is an AF_UNIX socket of its own, never bound nor connected, so that
+ * private sockets have inodes that tell them apart: in fstat(), in
+ * /proc/PID/fd, and where one process sends a socket to another (rights.c).
+ *
+ * To make and close one costs the host as much as a whole socket of the stack.
+ * So a few whose private socket was closed are kept, under guise's own
+ * numbers, and used again. Not one that somebody else may have: a duplicate, a
+ * child, a receiver.
+ */
+#include "preload.h"
+
+#include "host/sys.h"
+
+#include <fcntl.h>
+
+#define KEPT PRELOAD_PLACEHOLDERS_KEPT
+
+static int kept[KEPT]; /* 0: none */
+
+int preload_placeholder_kept(unsigned int i)
+{
+	int fd = __atomic_load_n(&kept[i], __ATOMIC_RELAXED);
+
+	return fd ? fd : -1;
+}
+
+static int take(void)
+{
+	for (unsigned int i = 0; i < KEPT; i++) {
+		int fd = __atomic_load_n(&kept[i], __ATOMIC_RELAXED)
+				 ? __atomic_exchange_n(&kept[i], 0, __ATOMIC_ACQ_REL)
+				 : 0;
+
+		if (fd)
+			return fd;
+	}
+	return 0;
+}
+
+int preload_reserve(bool cloexec)
+{
+	int fd, old, err = preload_prepare();
+
+	if (err)
+		return err;
+	old = take();
+	if (!old)
+		return (int)host_sys(SYS_socket, AF_UNIX,
+				     cloexec ? SOCK_STREAM | SOCK_CLOEXEC : SOCK_STREAM, 0);
+	fd = (int)host_sys(SYS_fcntl, old, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+	host_sys(SYS_close, old);
+	return fd;
+}
+
+void preload_placeholder_keep(int fd)
+{
+	for (unsigned int i = 0; i < KEPT; i++) {
+		int none = 0, copy;
+
+		if (__atomic_load_n(&kept[i], __ATOMIC_RELAXED))
+			continue;
+		copy = (int)host_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, preload.own_low);
+		if (copy < 0)
+			return;
+		if (!__atomic_compare_exchange_n(&kept[i], &none, copy, 0, __ATOMIC_RELEASE,
+						 __ATOMIC_RELAXED))
+			host_sys(SYS_close, copy);
+		return;
+	}
+}
+
+void preload_placeholders_forked(void)
+{
+	int fd;
+
+	while ((fd = take()))
+		host_sys(SYS_close, fd);
+}
