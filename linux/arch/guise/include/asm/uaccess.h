@@ -6,11 +6,29 @@
  * host side catches the signal of a fault inside them and continues at their
  * fix-up, which returns how many bytes are missing: the caller gives EFAULT.
  * The task of a dead process has no memory to access; it gets EFAULT too.
+ *
+ * Programs have the lower half of the address space. A pointer beyond it is
+ * refused before anything happens, as on a host: a datagram that cannot be
+ * delivered there stays in its queue.
  */
 #ifndef _ASM_GUISE_UACCESS_H
 #define _ASM_GUISE_UACCESS_H
 
 #include <linux/string.h>
+
+#ifdef CONFIG_GUISE_X86_64
+#define GUISE_USER_END	((1UL << 47) - 4096)
+#else
+#define GUISE_USER_END	(1UL << 52) /* what arm64 can be built with */
+#endif
+
+static inline int __access_ok(const void __user *ptr, unsigned long size)
+{
+	unsigned long addr = (unsigned long)ptr;
+
+	return size <= GUISE_USER_END && addr <= GUISE_USER_END - size;
+}
+#define __access_ok __access_ok
 
 unsigned long guise_copy(void *to, const void *from, unsigned long n);
 unsigned long guise_zero(void *to, unsigned long n);
