@@ -49,7 +49,8 @@ programs := \
 	$(if $(bench_sources),$(BUILD)/guise-bench) \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
-test_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard test/*/*.c)) $(BUILD)/test/redis-server
+# (test/isa is compiled by its test, with the kernel's assembler.)
+test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard test/*/*.c))) $(BUILD)/test/redis-server
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
