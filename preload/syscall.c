@@ -216,9 +216,7 @@ static bool wait_call(long nr, const struct preload_arguments *x, long *ret)
 struct kernel_action {
 	sighandler_t handler;
 	unsigned long flags;
-#if defined(__x86_64__)
-	void (*restorer)(void);
-#endif
+	void (*restorer)(void); /* x86-64 and arm64 have one, others not */
 	unsigned long mask;
 };
 
@@ -247,9 +245,7 @@ static long sigaction_by_number(const struct preload_arguments *x)
 		old->handler = was.sa_handler;
 		old->flags = (unsigned int)was.sa_flags;
 		old->mask = *(unsigned long *)&was.sa_mask;
-#if defined(__x86_64__)
 		old->restorer = was.sa_restorer;
-#endif
 	}
 	return 0;
 }

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from pathlib import Path
 
 import pytest
-from topology.emulated import debian, packages
+from topology.emulated import PROJECT, debian, packages
 from topology.machine import Machine
 
 # A kernel and the release of Debian that has it.
@@ -36,15 +37,35 @@ nft list tables | wc -l
 """
 
 
+# Cases of the preload library, each on the machine's own stack and on guise.
+TWINS = """
+while read -r program case; do
+    set -- "/guise/test/preload/$program" "$case"
+    { "$@"; echo "ended with $?"; } >/tmp/host 2>&1 </dev/null
+    { /guise/guise run --link none -- "$@"; echo "ended with $?"; } >/tmp/guise 2>&1 </dev/null
+    if ! grep -q '^ended with 0$' /tmp/host; then
+        echo "$program $case fails on the host:"
+        cat /tmp/host
+    elif ! diff /tmp/host /tmp/guise >/tmp/difference; then
+        echo "$program $case differs:"
+        cat /tmp/difference
+    fi
+done </work/cases
+true
+"""
+
+
+def with_pages(pages: str) -> tuple[Machine, int]:
+    package, suite, size = KERNELS[pages]
+    system = debian(*packages("PACKAGES_ARM64"), *packages("PACKAGES_ARM64_MACHINE"))
+    return Machine(debian(package, suite=suite), system), size
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("pages", KERNELS)
 def test_curl_uploads_over_a_tap(pages: str, tmp_path: Path) -> None:
-    package, suite, size = KERNELS[pages]
-    machine = Machine(
-        debian(package, suite=suite),
-        debian(*packages("PACKAGES_ARM64"), *packages("PACKAGES_ARM64_MACHINE")),
-    )
+    machine, size = with_pages(pages)
     content = random.Random(3).randbytes(4_000_000)
     (tmp_path / "content").write_bytes(content)
     done = machine.run(UPLOAD, tmp_path, seconds=1500).expect()
@@ -59,3 +80,21 @@ def test_curl_uploads_over_a_tap(pages: str, tmp_path: Path) -> None:
     ], done
     for cc in ("westwood", "bbr"):
         assert f"{cc} on the wire, 1 connection, 0 sockets escaped to the host" in done.errors
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("pages", KERNELS)
+def test_preloaded_calls_do_what_the_hosts_do(pages: str, tmp_path: Path) -> None:
+    """Without those that need files of their own in /etc, and those for one processor."""
+    machine, _ = with_pages(pages)
+    cases = [
+        f"{source.stem} {name}"
+        for source in sorted((PROJECT / "test/preload").glob("*.c"))
+        if source.stem not in ("names", "own", "raw")
+        for name in re.findall(r"^CASE\((\w+)\)", source.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert len(cases) > 40
+    (tmp_path / "cases").write_text("".join(f"{case}\n" for case in cases))
+    done = machine.run(TWINS, tmp_path, seconds=3000).expect()
+    assert not done.text, done

@@ -101,6 +101,14 @@ def test_packages_for_tests_only_where_tests_run(machine: Machine) -> None:
     assert machine.calls("apt-get")
 
 
+def test_virtual_machines_only_for_the_slow_tests(machine: Machine) -> None:
+    lacks(machine, "qemu-system-arm")
+    assert machine.bootstrap("check").returncode == 0
+    assert not machine.calls("apt-get")
+    assert machine.bootstrap("check-all").returncode == 0
+    assert machine.calls("apt-get")[-1].endswith(" qemu-system-arm")
+
+
 def test_debians_go_only_where_there_is_none(machine: Machine) -> None:
     machine.has("dpkg-query", 'for last; do :; done; [ "$last" = golang-go ] || printf installed')
     assert machine.bootstrap().returncode == 0

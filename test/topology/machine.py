@@ -23,7 +23,8 @@ MODULES = ["net/netfilter", "net/ipv4", "net/ipv6", "net/sched", "crypto", "lib"
 MODULES += ["arch/arm64/crypto"]
 
 PARTS = ["guise", "guise-holder", "guise-kernel", "libguise.so", "libguise-preload.so"]
-PARTS += ["examples/pair", "test/region/stacks"]
+PARTS += ["test/region/stacks"]
+FOLDERS = ["test/preload"]
 
 INIT = """#!/usr/bin/busybox sh
 export PATH=/usr/sbin:/usr/bin HOME=/tmp
@@ -90,6 +91,8 @@ class Machine:
         for part in PARTS:
             (top / "guise" / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ARM64 / part, top / "guise" / part)
+        for folder in FOLDERS:
+            shutil.copytree(ARM64 / folder, top / "guise" / folder)
         self._modules(top / "usr/lib/modules" / release, release)
         (top / "lib").symlink_to("usr/lib")
         subprocess.run(["depmod", "-b", top, release], check=True)
