@@ -102,6 +102,20 @@ ALIAS(__close, close)
 ALIAS(__dup2, dup2)
 ALIAS(__fcntl, fcntl)
 
+CLASS(stdio,
+      "A stream over a private socket makes its calls through these hooks. stdin, stdout and \
+stderr follow when a private socket takes their number.")
+CALL(fdopen, stdio, stdio_streams, "")
+CALL(fclose, stdio, stdio_replaced, "")
+CALL(freopen, stdio, stdio_replaced, "")
+CALL(freopen64, stdio, stdio_replaced, "")
+CALL(dprintf, stdio, stdio_streams, "")
+CALL(vdprintf, stdio, stdio_streams, "")
+CALL(__dprintf_chk, stdio, stdio_streams, "As dprintf.")
+CALL(__vdprintf_chk, stdio, stdio_streams, "As vdprintf.")
+ALIAS(_IO_fdopen, fdopen)
+ALIAS(_IO_fclose, fclose)
+
 CLASS(wait,
       "Host descriptors only: the host's call. Private ones only: the stack's. A mixture: both \
 are looked at, then the thread waits in the stack with the host's descriptors beside it.")

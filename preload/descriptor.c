@@ -45,8 +45,11 @@ int preload_install(int fd, int sfd, uint32_t flags)
 {
 	int err = preload_map_set(fd, (uint32_t)sfd | flags);
 
-	if (!err)
+	if (!err) {
+		if (fd <= STDERR_FILENO)
+			preload_stdio_number(fd, true);
 		return fd;
+	}
 	guise_call(preload.stack, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
 	host_sys(SYS_close, fd);
 	return err;
@@ -60,13 +63,14 @@ static long close_inside(uint32_t entry)
 	return guise_call(preload.stack, GUISE_NR_close, entry & GUISE_FD_STACK, 0, 0, 0, 0, 0);
 }
 
-/* Forgets what stands behind fd in the stack: 0, or close's error. */
-static long drop(int fd)
+long preload_forget(int fd)
 {
 	uint32_t entry;
 
 	if (!guise_fdmap_get(preload.map, fd) || preload_borrowed())
 		return 0;
+	if (fd <= STDERR_FILENO)
+		preload_stdio_number(fd, false);
 	entry = guise_fdmap_take(preload.map, fd);
 	if ((entry & (GUISE_FD_PRIVATE | GUISE_FD_SHARED)) == GUISE_FD_PRIVATE)
 		preload_placeholder_keep(fd);
@@ -79,7 +83,7 @@ HOOK int close(int fd)
 
 	if (preload_own_fd(fd))
 		return ebadf();
-	ret = drop(fd);
+	ret = preload_forget(fd);
 	/* The number is free afterwards, whatever the stack said. */
 	return HOST(close)(fd) ? -1 : (int)libc_result(ret);
 }
@@ -97,7 +101,7 @@ HOOK int close_range(unsigned int first, unsigned int last, int flags)
 	fd = first > INT_MAX ? -1 : (int)first;
 	while (fd >= 0 && !(flags & CLOSE_RANGE_CLOEXEC) &&
 	       (fd = guise_fdmap_next(preload.map, fd)) >= 0 && (unsigned int)fd <= last)
-		drop(fd++);
+		preload_forget(fd++);
 
 	/* The host closes what lies between guise's own. */
 	for (;;) {
@@ -179,6 +183,8 @@ static int duplicated(int fd, long entry)
 		host_sys(SYS_close, fd);
 	}
 	close_inside(replaced);
+	if (fd <= STDERR_FILENO)
+		preload_stdio_number(fd, entry & GUISE_FD_PRIVATE && !err);
 	return err ? (int)libc_result(err) : fd;
 }
 

@@ -8,6 +8,7 @@
 #define GUISE_PRELOAD_ORIGINALS_H
 
 #include <ifaddrs.h>
+#include <stdarg.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
@@ -22,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -36,6 +38,11 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t room, int flags, stru
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
 		size_t room);
+
+FILE *_IO_fdopen(int fd, const char *mode);
+int _IO_fclose(FILE *f);
+int __dprintf_chk(int fd, int flag, const char *format, ...);
+int __vdprintf_chk(int fd, int flag, const char *format, va_list ap);
 
 enum preload_original {
 #define CALL(name, class, test, note) ORIGINAL_##name,

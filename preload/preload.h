@@ -83,6 +83,8 @@ int preload_placeholder_kept(unsigned int i);
 
 /* descriptor.c: numbers */
 
+/* Closes what stands behind fd in the stack; its number stays. 0, or close's error. */
+long preload_forget(int fd);
 /* The placeholder behind fd, if it is private, is not only this process's fd. */
 void preload_mark_shared(int fd);
 /* Puts a descriptor of the stack behind a reserved number: the number. On
@@ -92,6 +94,11 @@ int preload_install(int fd, int sfd, uint32_t flags);
 void preload_unreserve(int fd);
 /* A descriptor that the parent had before fork: -1 with EBADF. */
 int preload_stale(int fd);
+
+/* stdio.c */
+
+/* 0, 1 or 2 became a private descriptor's number, or is none any more. */
+void preload_stdio_number(int fd, bool private);
 
 /* rights.c: private sockets in messages of the host's sockets */
 
