@@ -18,6 +18,7 @@
 #include "waiting.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #define FEW 48 /* descriptors that need no malloc: 1.2 kB of stack */
 
@@ -170,6 +171,11 @@ static int poll_private(struct pollfd *fds, unsigned int n, const struct timespe
 	    (mask && guise_readable(mask, KERNEL_SIGSET)) || guise_writable(fds, n * sizeof(*fds)))
 		return (int)libc_result(-EFAULT);
 	if (n > FEW) {
+		struct rlimit most;
+
+		/* Each part alone would be below it. */
+		if (!host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &most) && n > most.rlim_cur)
+			return (int)libc_result(-EINVAL);
 		memory = malloc(n * 2 * (sizeof(*copies) + sizeof(*index)));
 		if (!memory)
 			return (int)libc_result(-ENOMEM);

@@ -46,6 +46,21 @@ static int ask_stack(unsigned long request, void *arg)
 	return (int)libc_result(ret);
 }
 
+/* The stack's descriptor of its network namespace gets a number of the host. */
+static long open_namespace(int sfd)
+{
+	int fd = preload_reserve(true);
+	long new;
+
+	if (fd < 0)
+		return fd;
+	new = guise_call(preload.stack, GUISE_NR_ioctl, sfd, SIOCGSKNS, 0, 0, 0, 0);
+	if (new >= 0)
+		return preload_install(fd, (int)new, GUISE_FD_PRIVATE);
+	preload_unreserve(fd);
+	return new;
+}
+
 HOOK int ioctl(int fd, unsigned long request, ...)
 {
 	int sfd = stack_fd(fd);
@@ -70,6 +85,8 @@ HOOK int ioctl(int fd, unsigned long request, ...)
 	case SIOCSPGRP:
 	case SIOCGPGRP:
 		return HOST(ioctl)(fd, request, arg);
+	case SIOCGSKNS:
+		return (int)libc_result(open_namespace(sfd));
 	case FIOASYNC: /* see O_ASYNC in descriptor.c */
 		errno = EINVAL;
 		return -1;

@@ -275,11 +275,16 @@ static int report(struct sets *s)
 	int total = 0;
 
 	for (int k = 0; k < KINDS; k++) {
-		for (int fd = 0; s->set[k] && fd < s->n; fd++) {
+		/* As in the kernel, the rest of the last word is cleared, too. */
+		for (int fd = 0; s->set[k] && fd < WORDS(s->n) * BITS; fd++) {
 			uint32_t entry;
 
 			if (!bit(s->set[k], fd))
 				continue;
+			if (fd >= s->n) {
+				s->set[k][fd / BITS] &= ~(1UL << (fd % BITS));
+				continue;
+			}
 			entry = guise_fdmap_get(preload.map, fd);
 			if ((fd < s->host.n && bit(s->host.ready[k], fd)) ||
 			    (is_inside(entry) && (int)(entry & GUISE_FD_STACK) < s->stack.n &&

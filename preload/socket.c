@@ -111,7 +111,7 @@ HOOK int socket(int family, int type, int protocol)
 	return (int)libc_result(preload_install(fd, (int)sfd, GUISE_FD_PRIVATE));
 }
 
-/* The families that have pairs are the host's; the stack's say EOPNOTSUPP. */
+/* The families that have pairs are the host's; the stack says why its own have none. */
 HOOK int socketpair(int family, int type, int protocol, int pair[2])
 {
 	struct guise_stack *s = NULL;
@@ -120,8 +120,8 @@ HOOK int socketpair(int family, int type, int protocol, int pair[2])
 		s = preload_stack();
 	if (!s)
 		return HOST(socketpair)(family, type, protocol, pair);
-	errno = EOPNOTSUPP;
-	return -1;
+	return (int)libc_result(
+		guise_call(s, GUISE_NR_socketpair, family, type, protocol, (long)pair, 0, 0));
 }
 
 static void give_back(void *fd)

@@ -176,19 +176,12 @@ HOOK ssize_t pwritev64(int fd, const struct iovec *iov, int n, off64_t offset)
 	return inside(GUISE_NR_pwritev, sfd, (long)iov, n, offset, 0, 0);
 }
 
-/*
- * Offset -1 asks for readv() with flags. There are none yet that a socket must
- * know, and those that may be unknown are refused so.
- */
-static ssize_t with_flags(long plain, long positioned, int sfd, const struct iovec *iov, int n,
-			  off64_t offset, int flags)
+/* Offset -1 asks for readv() with flags, which may wait. */
+static ssize_t with_flags(long nr, int sfd, const struct iovec *iov, int n, off64_t offset,
+			  int flags)
 {
-	if (flags) {
-		errno = EOPNOTSUPP;
-		return -1;
-	}
-	return offset == -1 ? inside_waiting(plain, sfd, (long)iov, n, 0, 0, 0)
-			    : inside(positioned, sfd, (long)iov, n, offset, 0, 0);
+	return offset == -1 ? inside_waiting(nr, sfd, (long)iov, n, offset, 0, flags)
+			    : inside(nr, sfd, (long)iov, n, offset, 0, flags);
 }
 
 HOOK ssize_t preadv64v2(int fd, const struct iovec *iov, int n, off64_t offset, int flags)
@@ -196,7 +189,7 @@ HOOK ssize_t preadv64v2(int fd, const struct iovec *iov, int n, off64_t offset, 
 	int sfd = stack_fd(fd);
 
 	HOST_UNLESS_PRIVATE(sfd, fd, preadv64v2, iov, n, offset, flags);
-	return with_flags(GUISE_NR_readv, GUISE_NR_preadv, sfd, iov, n, offset, flags);
+	return with_flags(GUISE_NR_preadv2, sfd, iov, n, offset, flags);
 }
 
 HOOK ssize_t pwritev64v2(int fd, const struct iovec *iov, int n, off64_t offset, int flags)
@@ -204,7 +197,7 @@ HOOK ssize_t pwritev64v2(int fd, const struct iovec *iov, int n, off64_t offset,
 	int sfd = stack_fd(fd);
 
 	HOST_UNLESS_PRIVATE(sfd, fd, pwritev64v2, iov, n, offset, flags);
-	return with_flags(GUISE_NR_writev, GUISE_NR_pwritev, sfd, iov, n, offset, flags);
+	return with_flags(GUISE_NR_pwritev2, sfd, iov, n, offset, flags);
 }
 
 /* ---- fortified: libc's own call ends a program whose buffer is too small -- */

@@ -129,6 +129,7 @@ CASE(fcntl_commands)
 	SHOW(fcntl(fd[0], 9999));
 	SHOW(fcntl(4711, F_GETFL));
 	SHOW(fcntl(fd[0], F_GETLEASE));
+	SHOW(fcntl64(fd[0], F_GETFL));
 	(void)lock;
 }
 
