@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What twin cases of calls share, beside ../preload/case.h: lines of a
+ * transcript with arguments in words, bad pointers of every kind, and whether
+ * a call waits.
+ *
+ * A line begins with the call as a program would write it, so that
+ * errors.toml can say which errors of which call were seen on both kernels.
+ */
+#ifndef GUISE_TEST_CALL_H
+#define GUISE_TEST_CALL_H
+
+#include "../preload/case.h"
+
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* "text = result", with the name of errno where it failed. */
+__attribute__((unused, format(printf, 2, 3))) static void tell_result(long ret, const char *format,
+								      ...)
+{
+	int err = errno;
+	va_list ap;
+
+	va_start(ap, format);
+	vprintf(format, ap);
+	va_end(ap);
+	printf(" = %ld%s%s\n", ret, ret < 0 ? " " : "", ret < 0 ? strerrorname_np(err) : "");
+}
+
+/* Makes the call and tells of it: TELL(listen(fd, 1), "listen(%s, 1)", word). */
+#define TELL(call, ...)                            \
+	({                                         \
+		long told_;                        \
+		errno = 0;                         \
+		told_ = (long)(call);              \
+		tell_result(told_, ##__VA_ARGS__); \
+		told_;                             \
+	})
+
+/* ---- pointers that no kernel may follow ------------------------------------ */
+
+struct bad_pointer {
+	const char *name;
+	void *at;
+};
+
+#define BAD_POINTERS 6
+
+/* The last is readable and not writable; write_only leaves it out. */
+__attribute__((unused)) static const struct bad_pointer *bad_pointers(void)
+{
+	static struct bad_pointer bad[BAD_POINTERS] = {
+		{ "NULL", NULL },
+		{ "low", (void *)8 },
+		{ "kernel", (void *)0xffff888000001000 },
+		{ "hole", (void *)0x8000000000001000 },
+		{ "no access", NULL },
+		{ "read only", NULL },
+	};
+
+	if (!bad[4].at) {
+		bad[4].at = mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		bad[5].at = mmap(NULL, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		MUST(bad[4].at != MAP_FAILED && bad[5].at != MAP_FAILED);
+	}
+	return bad;
+}
+
+#define EACH_BAD_POINTER(p) \
+	for (const struct bad_pointer *p = bad_pointers(), *end_ = p + BAD_POINTERS; p < end_; p++)
+
+/* n bytes that end where memory ends. */
+__attribute__((unused)) static char *before_the_edge(size_t n)
+{
+	static char *page;
+
+	if (!page) {
+		page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		MUST(page != MAP_FAILED);
+		MUST(!mprotect(page + 4096, 4096, PROT_NONE));
+	}
+	return page + 4096 - n;
+}
+
+/* ---- whether a call waits --------------------------------------------------- */
+
+/* A call that a thread of its own makes. */
+struct attempt {
+	long (*call)(struct attempt *a);
+	int fd;
+	void *data;
+	long ret;
+	int err, done;
+	pid_t tid;
+	pthread_t thread;
+};
+
+__attribute__((unused)) static void *attempt_begins(void *data)
+{
+	struct attempt *a = data;
+
+	__atomic_store_n(&a->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	errno = 0;
+	a->ret = a->call(a);
+	a->err = errno;
+	__atomic_store_n(&a->done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Starts it; true when it sleeps, false when it has come back. */
+__attribute__((unused)) static bool attempt_waits(struct attempt *a)
+{
+	struct timespec moment = { .tv_nsec = 2000000 };
+	double deadline = now() + 30;
+	char path[64], text[256];
+	int asleep = 0;
+
+	a->tid = 0;
+	a->done = 0;
+	MUST(!pthread_create(&a->thread, NULL, attempt_begins, a));
+	while (!__atomic_load_n(&a->tid, __ATOMIC_ACQUIRE))
+		sched_yield();
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", a->tid);
+	while (asleep < 10 && !__atomic_load_n(&a->done, __ATOMIC_ACQUIRE)) {
+		FILE *f = fopen(path, "re");
+		char *state = NULL;
+
+		if (f) {
+			state = fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
+			fclose(f);
+		}
+		asleep = state && state[2] == 'S' ? asleep + 1 : 0;
+		MUST(now() < deadline);
+		nanosleep(&moment, NULL);
+	}
+	return !__atomic_load_n(&a->done, __ATOMIC_ACQUIRE);
+}
+
+__attribute__((unused)) static void attempt_ends(struct attempt *a, const char *what)
+{
+	MUST(!pthread_join(a->thread, NULL));
+	errno = a->err;
+	tell_result(a->ret, "%s", what);
+}
+
+/*
+ * Makes the call, says whether it waits, does what ends the wait (which must
+ * be harmless where it did not), and tells the result.
+ */
+#define WAITS(attempt, what, ...)                                            \
+	do {                                                                 \
+		bool waits_ = attempt_waits(attempt);                        \
+		printf("%s %s\n", what, waits_ ? "waits" : "does not wait"); \
+		if (waits_) {                                                \
+			__VA_ARGS__;                                         \
+		}                                                            \
+		attempt_ends(attempt, what);                                 \
+	} while (0)
+
+/* ---- sockets ---------------------------------------------------------------- */
+
+__attribute__((unused)) static struct sockaddr_in6 loopback6(int port)
+{
+	return (struct sockaddr_in6){
+		.sin6_family = AF_INET6,
+		.sin6_port = htons((uint16_t)port),
+		.sin6_addr = IN6ADDR_LOOPBACK_INIT,
+	};
+}
+
+/* Waits until there is something to read, or an error. */
+__attribute__((unused)) static void await(int fd, short events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	MUST(poll(&p, 1, 20000) == 1);
+}
+
+#endif

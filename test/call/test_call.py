@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A program cannot tell by its calls that the stack under its sockets is not the host's.
+
+The programs beside this file consist of cases. A case makes calls, in every state and with every
+argument that one can think of, and prints what each returned: results, errors, lengths, bytes,
+events, and whether it waited. Each case runs on the host and on guise, and what it prints must be
+equal but for differences.toml.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from topology import transcript
+from topology.transcript import cases, differences, differing, on_host, unexplained
+
+HERE = Path(__file__).resolve().parent
+CALLS = HERE.parents[1] / "preload" / "calls.h"
+STACK_VERSION = (6, 12)
+MOST_DIFFERENCES = 15
+FOLDERS = (HERE, HERE.parent / "preload")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def namespaces() -> None:
+    done = subprocess.run(["unshare", "--net", "true"], capture_output=True, text=True)
+    if done.returncode and os.geteuid():
+        done = subprocess.run(
+            ["unshare", "--net", "--map-root-user", "true"], capture_output=True, text=True
+        )
+    if done.returncode:
+        pytest.skip(f"the host's side needs a network namespace of its own: {done.stderr.strip()}")
+
+
+@pytest.mark.parametrize("case", cases())
+def test_call(case: str) -> None:
+    assert on_host(case)[-1] == "ended with 0", on_host(case)[-5:]
+    found = unexplained(case)
+    text = "\n".join(f"host   {host}\nguise  {guise}" for host, guise in found[:40])
+    assert not found, f"{len(found)} lines differ:\n{text}"
+
+
+# ---- differences.toml --------------------------------------------------------------------------
+
+
+def test_there_are_few_differences() -> None:
+    assert len(differences()) <= MOST_DIFFERENCES
+    assert all(d.what and d.reason and d.cases and d.lines for d in differences())
+
+
+def host_version() -> tuple[int, int]:
+    major, minor = re.findall(r"\d+", os.uname().release)[:2]
+    return int(major), int(minor)
+
+
+@pytest.mark.parametrize("number", range(len(differences())), ids=lambda n: differences()[n].what)
+def test_difference_still_occurs(number: int) -> None:
+    difference = differences()[number]
+    if difference.newer_host and host_version() <= STACK_VERSION:
+        pytest.skip("the host's kernel is not newer than the stack's")
+    known = {case.split(".")[1]: case for case in cases()}
+    pairs = [pair for case in difference.cases for pair in differing(known[case])]
+    idle = [lines for lines in difference.lines if not any(lines.allows(*pair) for pair in pairs)]
+    assert not idle
+    for case in difference.cases:
+        found = differing(known[case])
+        assert any(lines.allows(*pair) for lines in difference.lines for pair in found), case
+
+
+# ---- every call, and every error of it ---------------------------------------------------------
+
+
+def listed() -> dict[str, str]:
+    """Each call of preload/calls.h, and the case that is its twin."""
+    text = CALLS.read_text("utf-8")
+    return dict(re.findall(r"^CALL\((\w+), \w+, (\w+),", text, re.MULTILINE))
+
+
+def body(case: str) -> str:
+    """The source of the file that a case is in."""
+    for folder in FOLDERS:
+        for source in folder.glob("*.c"):
+            text = source.read_text("utf-8")
+            if re.search(rf"^CASE\({case}\)", text, re.MULTILINE):
+                return text
+    return ""
+
+
+def made_by(call: str) -> str:
+    """What a program writes to make it: the compiler makes read of __read_chk."""
+    return call.removeprefix("__").removesuffix("_chk")
+
+
+def test_every_call_has_a_twin_that_makes_it() -> None:
+    lacking = [
+        f"{call}: {case} does not call it"
+        for call, case in listed().items()
+        if not re.search(rf"\b{made_by(call)}\b", body(case))
+    ]
+    assert not lacking
+
+
+def test_transcripts_have_as_many_lines_as_they_should() -> None:
+    """A case that prints nothing compares nothing."""
+    assert all(len(on_host(case)) > 3 for case in cases()), transcript.SOURCES
