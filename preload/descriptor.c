@@ -251,6 +251,11 @@ static int control(int fd, int command, void *arg)
 		/* fallthrough */
 	case F_GETFL:
 		return (int)inside(GUISE_NR_fcntl, sfd, command, (long)arg, 0, 0, 0);
+	case F_SETOWN:
+	case F_SETOWN_EX:
+	case F_SETSIG:
+		preload_mark_shared(fd); /* the next socket must not have it */
+					 /* fallthrough */
 	default:
 		return HOST(fcntl)(fd, command, arg);
 	}

@@ -200,6 +200,8 @@ static int control_private(int ep, int op, int sfd, struct epoll_event *ev)
 	uint32_t entry = guise_fdmap_get(preload.map, ep);
 	long err;
 
+	if (op != EPOLL_CTL_DEL && guise_readable(ev, sizeof(*ev)))
+		return (int)libc_result(-EFAULT);
 	if (op == EPOLL_CTL_ADD) {
 		entry = with_half(ep);
 		if (!entry)
@@ -207,6 +209,9 @@ static int control_private(int ep, int op, int sfd, struct epoll_event *ev)
 	}
 	if (!(entry & GUISE_FD_HALF)) {
 		err = entry & (GUISE_FD_PRIVATE | GUISE_FD_STALE) ? -EINVAL : check_epoll(ep);
+		if (!err && op != EPOLL_CTL_DEL &&
+		    (op != EPOLL_CTL_MOD || ev->events & EPOLLEXCLUSIVE))
+			err = -EINVAL;
 		return (int)libc_result(err ? err : -ENOENT);
 	}
 	return (int)inside(GUISE_NR_epoll_ctl, (int)(entry & GUISE_FD_STACK), op, sfd, (long)ev, 0,

@@ -80,10 +80,12 @@ HOOK int ioctl(int fd, unsigned long request, ...)
 	switch (request) {
 	case FIOCLEX:
 	case FIONCLEX:
-	case FIOSETOWN:
 	case FIOGETOWN:
-	case SIOCSPGRP:
 	case SIOCGPGRP:
+		return HOST(ioctl)(fd, request, arg);
+	case FIOSETOWN:
+	case SIOCSPGRP:
+		preload_mark_shared(fd); /* the next socket must not have it */
 		return HOST(ioctl)(fd, request, arg);
 	case SIOCGSKNS:
 		return (int)libc_result(open_namespace(sfd));
