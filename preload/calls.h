@@ -40,6 +40,7 @@ CALL(getpeername, socket, socket_names, "")
 CALL(getsockopt, socket, socket_options, "")
 CALL(setsockopt, socket, socket_options, "")
 CALL(sockatmark, socket, out_of_band, "")
+CALL(bindresvport, socket, reserved_port, "")
 ALIAS(__connect, connect)
 
 CLASS(transfer, "Data moves in the stack, directly between its buffers and the program's.")
@@ -72,7 +73,9 @@ CALL(recvmmsg, transfer, datagram, "As sendmsg.")
 CALL(sendfile, transfer, send_file,
      "From a file of the host to the stack: read and sent in pieces.")
 CALL(sendfile64, transfer, send_file, "As sendfile.")
-CALL(splice, transfer, splice_refused, "EINVAL: programs then read and write.")
+CALL(splice, transfer, splice_pipes,
+     "Between a pipe of the host and the stack: looked at, written, \
+then taken.")
 CALL(__read_chk, transfer, fortified, "As read; a buffer that is too small ends the program.")
 CALL(__pread_chk, transfer, fortified, "As pread.")
 CALL(__pread64_chk, transfer, fortified, "As pread.")
@@ -98,6 +101,12 @@ EINVAL); the rest asks the host.")
 CALL(fcntl64, descriptor, fcntl_commands, "As fcntl.")
 CALL(ioctl, descriptor, ioctl_requests, "To the stack. The interface requests (SIOCGIFCONF and its \
 like) on a socket of the host, AF_UNIX for example, are answered by the stack, too.")
+CALL(readdir, descriptor, own_numbers, "guise's own descriptors are not in /proc/self/fd.")
+CALL(readdir64, descriptor, own_numbers, "As readdir.")
+CALL(getdents64, descriptor, own_numbers, "As readdir.")
+CALL(posix_spawn_file_actions_addclose, descriptor, spawn_actions, "Not the ticket, with which the \
+child joins.")
+CALL(posix_spawn_file_actions_addclosefrom_np, descriptor, spawn_actions, "As addclose.")
 ALIAS(__close, close)
 ALIAS(__dup2, dup2)
 ALIAS(__fcntl, fcntl)

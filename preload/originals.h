@@ -7,14 +7,17 @@
 #ifndef GUISE_PRELOAD_ORIGINALS_H
 #define GUISE_PRELOAD_ORIGINALS_H
 
+#include <dirent.h>
 #include <ifaddrs.h>
 #include <stdarg.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <resolv.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>

@@ -125,6 +125,9 @@ static bool transfer_call(long nr, const struct preload_arguments *x, long *ret)
 static bool descriptor_call(long nr, const struct preload_arguments *x, long *ret)
 {
 	switch (nr) {
+	case SYS_getdents64:
+		*ret = getdents64((int)x->a, (void *)x->b, (size_t)x->c);
+		return true;
 	case SYS_close:
 		*ret = close((int)x->a);
 		return true;

@@ -2,7 +2,9 @@
 /* Numbers: closing, duplicating, and what fcntl and ioctl say of them. */
 #include "case.h"
 
+#include <dirent.h>
 #include <net/if.h>
+#include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -242,4 +244,74 @@ CASE(limits)
 	p = (struct pollfd){ .fd = l, .events = POLLIN };
 	SHOW(poll(&p, 1, 5000));
 	SHOW(accept(l, NULL, NULL));
+}
+
+/* Programs close what they find: all that they find is theirs. */
+CASE(own_numbers)
+{
+	char records[4096];
+	struct dirent64 *e64;
+	struct dirent *e;
+	long n;
+	int fd;
+	DIR *d;
+
+	for (int round = 0; round < 2; round++) {
+		MUST((d = opendir("/proc/self/fd")));
+		while ((e = readdir(d)))
+			if (*e->d_name != '.' && atoi(e->d_name) > dirfd(d))
+				puts(e->d_name);
+		rewinddir(d);
+		while ((e64 = readdir64(d)))
+			if (*e64->d_name != '.' && atoi(e64->d_name) > dirfd(d))
+				puts(e64->d_name);
+		closedir(d);
+		MUST((fd = open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY)) >= 0);
+		while ((n = round ? getdents64(fd, records, sizeof(records))
+				  : syscall(SYS_getdents64, fd, records, sizeof(records))) > 0)
+			for (long at = 0; at < n; at += e64->d_reclen) {
+				e64 = (struct dirent64 *)(records + at);
+				if (*e64->d_name != '.' && atoi(e64->d_name) > fd)
+					puts(e64->d_name);
+			}
+		SHOW(n);
+		SHOW(getdents64(fd, (void *)8, sizeof(records)));
+		close(fd);
+		MUST(socket(AF_INET, SOCK_STREAM, 0) >= 0);
+		MUST(socket(AF_INET, SOCK_DGRAM, 0) >= 0);
+	}
+}
+
+/* What spawn_actions starts: can it make sockets, and what was it left? */
+CASE(spawned)
+{
+	int fd[2];
+
+	stream_pair(fd);
+	SHOW(send(fd[0], "x", 1, 0));
+	SHOW(recv(fd[1], buf, 1, MSG_WAITALL));
+	SHOW(fcntl(20, F_GETFD));
+	SHOW(fcntl(21, F_GETFD));
+}
+
+CASE(spawn_actions)
+{
+	char *const arguments[] = { "descriptor", "spawned", NULL };
+	posix_spawn_file_actions_t actions;
+	int status, ticket = getenv("GUISE_STACK") ? atoi(getenv("GUISE_STACK")) : 4000;
+	pid_t pid;
+
+	MUST(dup2(1, 20) == 20 && dup2(1, 21) == 21);
+	for (int round = 0; round < 2; round++) {
+		SHOW(posix_spawn_file_actions_init(&actions));
+		SHOW(posix_spawn_file_actions_addclose(&actions, -1));
+		SHOW(posix_spawn_file_actions_addclose(&actions, 20));
+		SHOW(posix_spawn_file_actions_addclose(&actions, ticket));
+		if (round)
+			SHOW(posix_spawn_file_actions_addclosefrom_np(&actions, 3));
+		MUST(!posix_spawn(&pid, "/proc/self/exe", &actions, NULL, arguments, environ));
+		MUST(waitpid(pid, &status, 0) == pid);
+		SHOW(status);
+		SHOW(posix_spawn_file_actions_destroy(&actions));
+	}
 }

@@ -166,3 +166,23 @@ CASE(socket_options)
 	SHOW(setsockopt(STDOUT_FILENO, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)));
 	SHOW(getsockopt(4711, SOL_SOCKET, SO_TYPE, &value, &len));
 }
+
+/* For root, as on a stack everybody is; another user is refused. */
+CASE(reserved_port)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0), ret, port;
+	struct sockaddr_in addr = loopback(0);
+	socklen_t len = sizeof(addr);
+
+	for (int i = 0; i < 2; i++) {
+		MUST((fd = socket(AF_INET, SOCK_DGRAM, 0)) >= 0);
+		ret = bindresvport(fd, i ? &addr : NULL);
+		SHOW(ret == 0 || errno == EACCES);
+		MUST(!getsockname(fd, (struct sockaddr *)&addr, &len));
+		port = ntohs(addr.sin_port);
+		SHOW(ret < 0 || (port >= 512 && port < 1024));
+	}
+	SHOW(bindresvport(fd, &addr) < 0);
+	addr.sin_family = AF_INET6;
+	SHOW(bindresvport(fd, &addr));
+}

@@ -197,22 +197,58 @@ CASE(send_file)
 }
 
 /* As a program would that prefers splice and can do without. */
-CASE(splice_refused)
+CASE(splice_pipes)
 {
+	static char big[65536], back[65536];
+	off64_t offset = 0;
 	int fd[2], pipes[2];
-	ssize_t n;
+	long total = 0, n;
 
 	stream_pair(fd);
 	MUST(!pipe(pipes));
 	MUST(write(fd[0], "through a pipe", 14) == 14);
 	MUST(readable(fd[1], 5000));
-	n = splice(fd[1], NULL, pipes[1], NULL, 100, 0);
-	if (n < 0 && errno == EINVAL) {
-		n = read(fd[1], buf, 100);
-		MUST(write(pipes[1], buf, (size_t)n) == n);
-	}
-	SHOW(n);
+	SHOW(splice(fd[1], NULL, pipes[1], NULL, 7, 0));
+	SHOW(splice(fd[1], NULL, pipes[1], NULL, 100, SPLICE_F_MOVE));
 	SHOW(read(pipes[0], buf, 100));
 	printf("%.14s\n", buf);
+	SHOW(fcntl(fd[1], F_SETFL, O_NONBLOCK));
+	SHOW(splice(fd[1], NULL, pipes[1], NULL, 100, 0));
+	SHOW(fcntl(fd[1], F_SETFL, 0));
+	SHOW(splice(pipes[0], NULL, fd[0], NULL, 100, SPLICE_F_NONBLOCK));
+	SHOW(write(pipes[1], "back again", 10));
+	SHOW(splice(pipes[0], NULL, fd[0], NULL, 4, 0));
+	SHOW(splice(pipes[0], NULL, fd[0], NULL, 100, SPLICE_F_MORE));
+	SHOW(recv(fd[1], buf, 10, MSG_WAITALL));
+	printf("%.10s\n", buf);
+	/* Much, piece by piece. */
+	for (size_t i = 0; i < sizeof(big); i++)
+		big[i] = (char)(i * 7 + i / 251);
+	SHOW(write(pipes[1], big, sizeof(big)));
+	while (total < (long)sizeof(big)) {
+		MUST((n = splice(pipes[0], NULL, fd[0], NULL, sizeof(big), 0)) > 0);
+		total += n;
+	}
+	SHOW(recv(fd[1], back, sizeof(back), MSG_WAITALL));
+	SHOW(memcmp(big, back, sizeof(big)));
+	SHOW(write(fd[0], big, 3000));
+	SHOW(shutdown(fd[0], SHUT_WR));
+	for (total = 0; (n = splice(fd[1], NULL, pipes[1], NULL, 1000, 0)) > 0;)
+		total += n;
+	SHOW(total);
+	SHOW(n);
+	SHOW(read(pipes[0], back, 3000));
+	SHOW(memcmp(big, back, 3000));
+	/* Errors. */
 	SHOW(splice(4711, NULL, pipes[1], NULL, 100, 0));
+	SHOW(splice(fd[1], NULL, 4711, NULL, 100, 0));
+	SHOW(splice(fd[1], NULL, pipes[1], NULL, 0, 0));
+	SHOW(splice(fd[1], NULL, fd[0], NULL, 100, 0));
+	SHOW(splice(fd[1], NULL, pipes[1], NULL, 100, 0x100));
+	SHOW(splice(fd[1], NULL, pipes[1], &offset, 100, 0));
+	SHOW(splice(fd[1], &offset, pipes[1], NULL, 100, 0));
+	SHOW(splice(pipes[0], NULL, fd[0], NULL, 100, SPLICE_F_NONBLOCK));
+	SHOW(tee(fd[1], pipes[1], 100, 0));
+	SHOW(close(pipes[1]));
+	SHOW(splice(pipes[0], NULL, fd[1], NULL, 100, 0));
 }
