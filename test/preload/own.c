@@ -2,7 +2,6 @@
 /* What is guise's own: the test says what these cases must print there. */
 #include "case.h"
 
-#include <dirent.h>
 #include <netdb.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
@@ -45,20 +44,16 @@ CASE(stale)
 /* Programs that close all they find do not close guise's own descriptors. */
 CASE(own_descriptors)
 {
-	DIR *d = opendir("/proc/self/fd");
 	int fd[2], own = 0, refused = 0;
-	struct dirent *e;
+	char path[64], text[64];
 
-	MUST(d);
-	while ((e = readdir(d))) {
-		int n = atoi(e->d_name);
-
-		if (n < 3 || n == dirfd(d))
+	for (int n = 3; n < 5000; n++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", n);
+		if (readlink(path, text, sizeof(text)) < 0)
 			continue;
 		own++;
 		refused += close(n) == -1 && errno == EBADF && dup2(0, n) == -1 && errno == EBADF;
 	}
-	closedir(d);
 	SHOW(own > 0 && own == refused);
 	stream_pair(fd);
 	SHOW(fd[0]);
