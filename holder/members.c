@@ -8,6 +8,10 @@
  * through a pidfd, where the host has them (Linux 5.3). Whichever comes first
  * counts.
  *
+ * Links are watched as well, where a backend can tell why one was lost (a peer
+ * that has ended hangs up): the holder is the one that says so, because it is
+ * there whatever the programs do with their standard error.
+ *
  * The holder's own end: between fork and join, and across exec, a process is no
  * member but has the ticket. So the last member's leaving ends nothing as
  * long as somebody, somewhere, still has a copy of the ticket.
@@ -18,6 +22,7 @@
 #include "region/bury.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -30,7 +35,7 @@
 #define BURIAL_MS 10
 
 /* What an event is about: the kind above, a process index below. */
-enum kind { SIGNALS = 1, TICKET, CHANNEL, PROCESS };
+enum kind { SIGNALS = 1, TICKET, CHANNEL, PROCESS, LINK };
 
 #define EVENT(kind, proc) ((uint64_t)(kind) << 32 | (proc))
 
@@ -80,6 +85,36 @@ static void serve_ticket(struct watch *w)
 			member_came(w, (unsigned int)proc);
 }
 
+/* Only a hang-up counts: what comes in is the pump's. */
+static int watch_links(struct watch *w)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < GUISE_MAX_LINKS && !err; i++) {
+		const struct guise_link_port *port = &w->v->s->port[i];
+		struct epoll_event ev = { .events = 0, .data.u64 = EVENT(LINK, i) };
+		long ret;
+
+		if (!port->backend || !port->backend->epitaph)
+			continue;
+		ret = host_sys(SYS_epoll_ctl, w->epoll, EPOLL_CTL_ADD, port->fd[0], &ev);
+		if (ret < 0)
+			err = guise_fail((int)-ret, "cannot watch link %u: %s", i,
+					 strerror((int)-ret));
+	}
+	return err;
+}
+
+static void link_lost(struct watch *w, unsigned int i)
+{
+	const struct guise_link_port *port = &w->v->s->port[i];
+	char text[256];
+
+	port->backend->epitaph(&w->v->s->region->links[i], text, sizeof(text));
+	fprintf(stderr, "guise: %s\n", text);
+	host_sys(SYS_epoll_ctl, w->epoll, EPOLL_CTL_DEL, port->fd[0], NULL);
+}
+
 /* False: end. */
 static bool handle(struct watch *w, uint64_t what)
 {
@@ -98,6 +133,9 @@ static bool handle(struct watch *w, uint64_t what)
 		break;
 	case PROCESS:
 		member_gone(w, proc);
+		break;
+	case LINK:
+		link_lost(w, proc);
 		break;
 	}
 	return true;
@@ -119,6 +157,8 @@ int members_serve(struct guise_server *v, int signals, bool keep)
 	err = watch_fd(&w, signals, SIGNALS, 0);
 	if (!err)
 		err = watch_fd(&w, v->ticket, TICKET, 0);
+	if (!err)
+		err = watch_links(&w);
 	while (!err && going && (keep || v->members || v->ticket >= 0)) {
 		n = host_sys(SYS_epoll_pwait, w.epoll, ev, sizeof(ev) / sizeof(ev[0]),
 			     guise_bury_unfinished(v->s) ? BURIAL_MS : -1, NULL, 0);

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,11 +42,14 @@ func newRun() *cobra.Command {
 		Use:   "run [flags] -- CMD [ARG...]",
 		Short: "Run a program on a stack of its own",
 		Long: "Runs a program, and what it starts, on a network stack of its own.\n\n" +
-			"Without --link, guise makes a tap, and has the host forward and translate for the stack.\n" +
-			"That takes CAP_NET_ADMIN; all of it is undone when the last program has left the stack.\n\n" +
+			"Without --link, and with CAP_NET_ADMIN, guise makes a tap, and has the host forward and translate for\n" +
+			"the stack; all of it is undone when the last program has left the stack. A user without that capability\n" +
+			"has the tap that root made for him once (sudo guise setup), or else goes out through passt, which opens\n" +
+			"sockets of the host's own: the stack's TCP ends there.\n\n" +
 			"The exit status is the program's own, or 2 for an error in the flags, 125 when guise itself\n" +
 			"fails, 126 when the program cannot be executed, and 127 when it is not found.",
 		Example: "  sudo guise run --cc westwood -v -- curl -T file http://server/\n" +
+			"  guise run -- curl http://server/\n" +
 			"  guise run --link none -- redis-server\n" +
 			"  guise run --link tap:tap0 --ip 192.0.2.2/24 --gateway 192.0.2.1 -- iperf3 -s",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -66,7 +70,7 @@ func newRun() *cobra.Command {
 	flags.BoolVar(&f.mptcp, "mptcp", false, "make each TCP socket a Multipath TCP socket")
 	flags.StringArrayVar(&f.sysctls, "sysctl", nil, "set a sysctl of the stack, as `KEY=VALUE` (repeatable)")
 	flags.StringArrayVar(&f.links, "link", nil, "hang the stack on `LINK` (repeatable): tap (made and routed by guise), tap:IFNAME, "+
-		"tap:fd=N, or none; followed by ,mac=M ,mtu=N ,offload=off (default tap)")
+		"tap:fd=N, passt, stream:PATH, stream:fd=N, or none; followed by ,mac=M ,mtu=N ,offload=off (default: the best that you may have)")
 	flags.StringVar(&f.offload, "offload", "on", "`on`: segmentation and checksums may be left to the links, or off: each frame is one packet")
 	flags.StringArrayVar(&f.ips, "ip", nil, "address of the stack, as `[IFNAME=]ADDR/LEN` (repeatable; default: one that the host does not use)")
 	flags.StringArrayVar(&f.gateways, "gateway", nil, "router of the stack, as `[IFNAME=]ADDR` (repeatable; default: the host)")
@@ -197,9 +201,10 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 		return errors.Join(interrupted(caught), abandon(h))
 	default:
 	}
+	f.warnOfPasst(s)
 	if f.verbose {
 		f.warnOfNames(s)
-		return attend(h, program, command, env)
+		return attend(h, program, command, env, s.throughPasst())
 	}
 	return errors.Join(execute(program, command, env), abandon(h))
 }
@@ -215,7 +220,7 @@ func (f *runFlags) prepare(s *settings, stop <-chan os.Signal) (h *holder.Holder
 	if err != nil {
 		return nil, err
 	}
-	defer host.CloseTaps()
+	defer host.CloseLinks()
 	if f.verbose {
 		for _, note := range host.Notes {
 			complain(errors.New(note))
@@ -230,7 +235,7 @@ func (f *runFlags) prepare(s *settings, stop <-chan os.Signal) (h *holder.Holder
 			return nil, errors.Join(err, host.Undo())
 		}
 	}
-	h, pid, err := raise(s.Plan(holder.FirstLinkFD), host.Taps, stop)
+	h, pid, err := raise(s.Plan(holder.FirstLinkFD), host.Links, stop)
 	if err != nil {
 		return nil, errors.Join(err, host.Undo())
 	}
@@ -250,7 +255,7 @@ func abandon(h *holder.Holder) error {
 }
 
 // attend runs the program beside guise, and ends with a line of proof.
-func attend(h *holder.Holder, program string, command, env []string) error {
+func attend(h *holder.Holder, program string, command, env []string, passt bool) error {
 	status, err := supervise(program, command, env)
 	if err != nil {
 		return errors.Join(err, abandon(h))
@@ -265,12 +270,35 @@ func attend(h *holder.Holder, program string, command, env []string) error {
 		complain(err)
 		sweep()
 	default:
+		if passt {
+			summary.Reach = "as far as passt"
+		}
 		complain(errors.New(summary.String()))
 	}
 	if status == 0 {
 		return nil
 	}
 	return failure{status: status}
+}
+
+// throughPasst says whether the stack's only way out is passt.
+func (s *settings) throughPasst() bool {
+	return len(s.Links) > 0 && !slices.ContainsFunc(s.Links, func(l *plan.Link) bool { return l.Kind != plan.Passt })
+}
+
+// warnOfPasst says that what was asked for does not get further than passt.
+func (f *runFlags) warnOfPasst(s *settings) {
+	var asked []string
+	if f.cc != "" {
+		asked = append(asked, "--cc "+f.cc)
+	}
+	if f.mptcp {
+		asked = append(asked, "--mptcp")
+	}
+	if len(asked) > 0 && s.throughPasst() {
+		complain(fmt.Errorf("%s ends at passt, which speaks TCP of the host's own on the wire; `sudo guise setup`, once, "+
+			"gives you a tap that carries the stack's there", strings.Join(asked, " with ")))
+	}
 }
 
 // warnOfNames says why names cannot be resolved, when they cannot: a name

@@ -447,19 +447,32 @@ func TestFailureLeavesNothingOnTheHost(t *testing.T) {
 }
 
 func TestMissingCapabilityIsNamedWithTheWayAround(t *testing.T) {
+	// An ordinary user: without capabilities, whatever the user id is.
+	g := newGuise(t, "run", "--link", "tap", "--", "true")
 	if os.Geteuid() != 0 {
-		newGuise(t, "run", "--", "true").says(t, 2, "CAP_NET_ADMIN", "sudo", "--link tap:NAME", "--link none")
+		g.says(t, 2, "CAP_NET_ADMIN", "sudo", "passt", "guise setup", "--link tap:NAME", "--link none")
 		return
 	}
-	// An ordinary user: without capabilities, whatever the user id is.
-	g := newGuise(t, "run", "--", "true")
 	g.Args = append([]string{"setpriv", "--bounding-set=-all", "--inh-caps=-all", g.Path}, g.Args[1:]...)
 	path, err := exec.LookPath("setpriv")
 	if err != nil {
 		t.Skip("skipped: giving up capabilities takes setpriv(1)")
 	}
 	g.Path = path
-	g.says(t, 2, "CAP_NET_ADMIN", "sudo", "--link tap:NAME", "--link none")
+	g.says(t, 2, "CAP_NET_ADMIN", "sudo", "passt", "guise setup", "--link tap:NAME", "--link none")
+}
+
+func TestWithoutPasstThereIsNoSilentWay(t *testing.T) {
+	g := newGuise(t, "run", "--link", "passt", "--", "/bin/true")
+	g.Env = append(g.Env, "PATH=/nowhere")
+	g.says(t, 125, "passt", "apt-get install passt", "guise setup", "--link none")
+}
+
+func TestStreamThatIsNoneIsRefused(t *testing.T) {
+	newGuise(t, "run", "--link", "stream:/nowhere/at/all", "--", "true").says(t, 2, "/nowhere/at/all", "QEMU")
+	newGuise(t, "run", "--link", "stream", "--", "true").says(t, 2, "--link", "stream:/tmp/passt_1.socket")
+	newGuise(t, "run", "--link", "stream:fd=99", "--", "true").says(t, 2, "descriptor 99")
+	newGuise(t, "run", "--link", "passt:/tmp/x", "--", "true").says(t, 2, "passt stands alone", "stream:PATH")
 }
 
 func TestPathRunsWhileItsCommandDoes(t *testing.T) {

@@ -27,7 +27,7 @@
 #define GUISE_HOST_OPS_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   2 /* raise when anything in this file changes */
+#define GUISE_ABI   3 /* raise when anything in this file changes */
 
 #define GUISE_HOST_PAGE_MAX 0x10000
 
@@ -160,7 +160,7 @@ struct guise_link {
 	char name[16]; /* interface name inside the stack */
 	char kind[16]; /* backend: tap, pair, ... */
 	uint32_t lost; /* the backend failed for good: not polled any more */
-	uint32_t pad1;
+	uint32_t reason; /* the backend's own, for its sentence on that */
 	uint64_t rx_frames, rx_bytes, rx_malformed;
 	uint64_t tx_frames, tx_bytes, tx_dropped;
 };
@@ -193,7 +193,8 @@ struct guise_region {
 	uint32_t rx_pending;  /* bit per link */
 	uint32_t tx_pending;
 	uint32_t kick_head;  /* slots kicked since the last unlock */
-	uint32_t tx_stopped; /* bit per link: its queue waits for room */
+	uint32_t tx_blocked; /* bit per link: it waits for POLLOUT */
+	uint32_t tx_held;    /* bit per link: frames wait for the next unlock */
 
 	/* Waiting: leader, followers, pump; lib/region/wait.c */
 	uint64_t next_event __attribute__((aligned(64))); /* ns, ~0 = none */
@@ -206,6 +207,8 @@ struct guise_region {
 	uint32_t pump_alive;
 	uint32_t online;   /* simulated time: threads in their program */
 	uint64_t activity; /* counts waits; the pump stands by while it moves */
+	uint32_t leader_tx; /* of tx_blocked, what the leader knows of */
+	uint32_t pad2;
 
 	/* Clock. */
 	uint32_t clock_mode; /* GUISE_CLOCK_* */

@@ -4,6 +4,7 @@ package holder
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ type Summary struct {
 	Retransmitted uint64 `json:"retrans_segs"`
 	Members       uint64 `json:"members"`
 	Lost          bool   `json:"lost"` // a member died in the middle of a change to it
+
+	// Reach is how far the stack's TCP came; "": on the wire.
+	Reach string `json:"-"`
 }
 
 // String is the one line of proof.
@@ -52,7 +56,7 @@ func (s Summary) String() string {
 	if s.Lost {
 		return "the stack was lost: a program on it was killed, or ended, in the middle of a change to it"
 	}
-	text := fmt.Sprintf("%s on the wire, %s, %s escaped to the host", s.CC,
+	text := fmt.Sprintf("%s %s, %s, %s escaped to the host", s.CC, cmp.Or(s.Reach, "on the wire"),
 		count(s.Connections, "connection"), count(s.Escaped, "socket"))
 	if s.Untrapped > 0 {
 		text += fmt.Sprintf(" (raw system calls were not seen, %d times: host kernel before 5.11, "+

@@ -20,13 +20,15 @@ import (
 
 // Host is what a stack has of the host.
 type Host struct {
-	// Taps are the descriptors of the links, in their order. Whoever closes
-	// the last copy of one makes its tap vanish, if guise made it.
-	Taps []*os.File
+	// Links are the descriptors of the links, in their order. Whoever closes
+	// the last copy of one makes its tap vanish, if guise made it, and its
+	// passt end.
+	Links []*os.File
 	// Notes are sentences on what the user may have overlooked.
 	Notes []string
 
 	journal *journal.Journal // nil: nothing was changed
+	own     []ownTap         // of which the first that is free is to be taken
 }
 
 // tap is a tap that guise makes, and the host's side of it.
@@ -36,9 +38,13 @@ type tap struct {
 	hosts []netip.Prefix // the host's addresses on it
 }
 
-// Propose finds names and addresses for the links that guise makes a tap for,
-// and writes the stack's share into them. It changes nothing on the host.
+// Propose chooses what is not said of the links, finds names and addresses for
+// those whose other side is guise's, and writes the stack's share into them. It
+// changes nothing on the host.
 func Propose(links []*plan.Link) error {
+	if _, err := choose(links); err != nil {
+		return err
+	}
 	s, err := surveyHost()
 	if err != nil {
 		return err
@@ -50,6 +56,11 @@ func Propose(links []*plan.Link) error {
 func (s *survey) propose(links []*plan.Link) ([]tap, error) {
 	var taps []tap
 	for _, l := range links {
+		if l.Kind == plan.Passt {
+			if err := s.proposePasst(l); err != nil {
+				return nil, err
+			}
+		}
 		if !l.Auto() {
 			continue
 		}
@@ -126,16 +137,19 @@ func (s *survey) proposeHosts(t *tap) error {
 // everything was undone.
 func Prepare(id string, links []*plan.Link) (h *Host, err error) {
 	h = &Host{}
+	if h.own, err = choose(links); err != nil {
+		return nil, err
+	}
 	automatic := false
 	for _, l := range links {
 		automatic = automatic || l.Auto()
 	}
 	if !automatic {
-		return h, h.openTaps(links, nil)
+		return h, h.openAll(links)
 	}
 	if !Capability(unix.CAP_NET_ADMIN) {
-		return nil, refuse("to make a tap takes CAP_NET_ADMIN, which you do not have; use sudo, or --link tap:NAME with a tap of " +
-			"your own (sudo ip tuntap add NAME mode tap vnet_hdr user $USER), or --link none for a stack with lo only")
+		return nil, refuse("to make a tap takes CAP_NET_ADMIN, which you do not have; use sudo, or leave --link out to go through " +
+			"passt, or --link tap:NAME with a tap of your own (sudo guise setup makes one), or --link none for a stack with lo only")
 	}
 	l, err := journal.Lock()
 	if err != nil {
@@ -151,7 +165,7 @@ func Prepare(id string, links []*plan.Link) (h *Host, err error) {
 	}
 	defer func() {
 		if err != nil {
-			h.CloseTaps()
+			h.CloseLinks()
 			err = errors.Join(err, undo(l, h.journal))
 		}
 	}()
@@ -169,7 +183,7 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 	if err != nil {
 		return err
 	}
-	if err := h.openTaps(links, taps); err != nil {
+	if err := h.openLinks(links, taps); err != nil {
 		return err
 	}
 	// A journal that cannot be read has been complained of (Sweep), and holds
@@ -218,9 +232,27 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 	return nil
 }
 
-// openTaps opens a tap for each link: taps are those that guise makes, in the
-// order of their links.
-func (h *Host) openTaps(links []*plan.Link, taps []tap) error {
+// openAll opens links of which guise makes none, so that nothing is to be undone.
+func (h *Host) openAll(links []*plan.Link) error {
+	if slices.ContainsFunc(links, func(l *plan.Link) bool { return l.Kind == plan.Passt }) {
+		// Before anything is asked of the host that it would not be needed for.
+		if _, err := FindPasst(); err != nil {
+			return err
+		}
+		s, err := surveyHost()
+		if err == nil {
+			_, err = s.propose(links)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return h.openLinks(links, nil)
+}
+
+// openLinks opens a descriptor for each link: taps are those that guise makes,
+// in the order of their links.
+func (h *Host) openLinks(links []*plan.Link, taps []tap) error {
 	for _, l := range links {
 		var file *os.File
 		var err error
@@ -228,6 +260,12 @@ func (h *Host) openTaps(links []*plan.Link, taps []tap) error {
 		case l.Auto():
 			file, err = openTap(taps[0].name)
 			taps = taps[1:]
+		case l.Kind == plan.Passt:
+			file, err = startPasst(l)
+		case l.Kind == plan.Stream:
+			file, err = openStream(l)
+		case len(h.own) > 0:
+			file, err = h.openOwn(l, h.own)
 		case l.Device != "":
 			file, err = h.openNamed(l.Device)
 		default:
@@ -236,10 +274,10 @@ func (h *Host) openTaps(links []*plan.Link, taps []tap) error {
 			}
 		}
 		if file != nil {
-			h.Taps = append(h.Taps, file)
+			h.Links = append(h.Links, file)
 		}
 		if err != nil {
-			h.CloseTaps()
+			h.CloseLinks()
 			return err
 		}
 	}
@@ -306,7 +344,7 @@ func (t tap) configure() error {
 }
 
 func addAddress(device netlink.Link, p netip.Prefix) error {
-	address := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+	address := &netlink.Addr{IPNet: interfaceNet(p)}
 	if p.Addr().Is6() {
 		// Nobody else is on this link, so nobody need be asked.
 		address.Flags = unix.IFA_F_NODAD
@@ -346,12 +384,12 @@ func (h *Host) Journal() string {
 	return h.journal.Path()
 }
 
-// CloseTaps closes this process's descriptors of the taps.
-func (h *Host) CloseTaps() {
-	for _, t := range h.Taps {
-		t.Close()
+// CloseLinks closes this process's descriptors of the links.
+func (h *Host) CloseLinks() {
+	for _, l := range h.Links {
+		l.Close()
 	}
-	h.Taps = nil
+	h.Links = nil
 }
 
 // HandOver makes the holder the one that undoes everything.
@@ -372,7 +410,7 @@ func (h *Host) HandOver(pid int) error {
 
 // Undo takes everything back, when no holder could be started to do it.
 func (h *Host) Undo() error {
-	h.CloseTaps()
+	h.CloseLinks()
 	if h.journal == nil {
 		return nil
 	}

@@ -172,7 +172,7 @@ func TestSweepUndoesWhatAKilledHolderLeft(t *testing.T) {
 		t.Error(err)
 	}
 	undone(t, before)
-	h.CloseTaps()
+	h.CloseLinks()
 	if err := Sweep(); err != nil {
 		t.Errorf("with nothing to sweep: %v", err)
 	}
@@ -183,7 +183,7 @@ func TestSweepFromAnotherNamespace(t *testing.T) {
 	before := state(t)
 	h, _ := prepare(t, "tap")
 	abandoned(t, h)
-	h.CloseTaps()
+	h.CloseLinks()
 	home, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestSweepFromAnotherNamespace(t *testing.T) {
 func TestNamespaceThatIsGoneNeedsNoUndoing(t *testing.T) {
 	host(t)
 	h, _ := prepare(t, "tap")
-	defer h.CloseTaps()
+	defer h.CloseLinks()
 	l, err := journal.Lock()
 	if err != nil {
 		t.Fatal(err)
@@ -279,20 +279,20 @@ func TestTapOfTheUsersIsOpenedAndLeftAlone(t *testing.T) {
 	nettest.Run(t, "ip", "tuntap", "add", "mine", "mode", "tap", "vnet_hdr")
 	before := state(t)
 	h, links := prepare(t, "tap:mine")
-	if h.Journal() != "" || len(h.Taps) != 1 || len(links[0].Addresses) != 0 {
-		t.Errorf("got the journal %q, %d taps, %v", h.Journal(), len(h.Taps), links[0].Addresses)
+	if h.Journal() != "" || len(h.Links) != 1 || len(links[0].Addresses) != 0 {
+		t.Errorf("got the journal %q, %d taps, %v", h.Journal(), len(h.Links), links[0].Addresses)
 	}
 	if _, err := Prepare("test", links); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second time: %v", err)
 	}
-	fd := int(h.Taps[0].Fd())
+	fd := int(h.Links[0].Fd())
 	if err := CheckTapDescriptor(fd); err != nil {
 		t.Error(err)
 	}
 	if len(h.Notes) != 1 || !strings.Contains(h.Notes[0], "ip link set mine up") {
 		t.Errorf("on a tap that is down: %q", h.Notes)
 	}
-	h.CloseTaps()
+	h.CloseLinks()
 	if err := CheckTapDescriptor(fd); !errors.As(err, &Refusal{}) {
 		t.Errorf("a closed descriptor: %v", err)
 	}

@@ -40,7 +40,7 @@ func TestHostForwardsAndTranslatesForTheStack(t *testing.T) {
 
 	h, links := prepare(t, "tap")
 	defer h.Undo()
-	tap := h.Taps[0]
+	tap := h.Links[0]
 	device, err := netlink.LinkByName("guise0")
 	if err != nil {
 		t.Fatal(err)

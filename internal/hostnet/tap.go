@@ -3,6 +3,7 @@
 package hostnet
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -54,6 +55,9 @@ func tapError(name string, err error) error {
 	}
 	return fmt.Errorf("cannot attach to the tap %s: %w", name, err)
 }
+
+// isBusy says whether another process has the tap.
+func isBusy(err error) bool { return errors.Is(err, unix.EBUSY) }
 
 // CheckTapDescriptor refuses a descriptor that is no open tap, and keeps it
 // from the program, which has no business with it.

@@ -84,7 +84,7 @@ func TestNames(t *testing.T) {
 
 func TestLinks(t *testing.T) {
 	l := links(t)
-	if len(l) != 1 || !l[0].Auto() || l[0].Inside != "eth0" {
+	if len(l) != 1 || l[0].Auto() || l[0].Kind != "" || l[0].Inside != "eth0" {
 		t.Errorf("without --link: %+v", l)
 	}
 	l = links(t, "tap", "tap:fd=7,mtu=9000", "tap:tap0")
@@ -95,7 +95,7 @@ func TestLinks(t *testing.T) {
 		t.Errorf("none: %+v", l)
 	}
 	refused(t, func(s string) error { _, err := ParseLinks([]string{s}, true); return err }, map[string]string{
-		"wifi":                      "valid are tap, tap:IFNAME, tap:fd=N, none",
+		"wifi":                      "valid are tap, tap:IFNAME, tap:fd=N, passt, stream:PATH, stream:fd=N, none",
 		"":                          "valid are tap",
 		"none,mtu=1":                "stands alone",
 		"tap:fd=x":                  "tap:fd=3",

@@ -17,10 +17,13 @@ import (
 // Link is one network interface of the stack, and what it hangs on.
 type Link struct {
 	Inside  string // its name in the stack: eth0, eth1, ...
-	Device  string // the host's tap, by name; "" when FD is one, or guise is to make one
-	FD      int    // an open tap descriptor that guise inherited, or -1
+	Kind    string // of its backend; "" until it is known what this user can have
+	Device  string // tap: the host's, by name; "" when FD is one, or guise is to make one
+	Path    string // stream: of the socket, "" when FD is one
+	FD      int    // an open descriptor that guise inherited, or -1
 	MAC     string // of the stack's side; "" lets the holder choose
 	MTU     int    // 0: the default
+	Window  int    // the most that a TCP socket should take in ahead, in bytes; 0: Linux's own
 	Offload bool   // segmentation and checksums may be left to the other side
 
 	Addresses []netip.Prefix // of the stack, on this interface
@@ -29,11 +32,18 @@ type Link struct {
 	Flag string // what the user wrote
 }
 
+// Kinds of links, as docs/plan.md has them.
+const (
+	Tap    = "tap"    // a tap of the host
+	Passt  = "passt"  // a passt that guise starts
+	Stream = "stream" // a Unix stream socket with passt's and QEMU's framing
+)
+
 // Auto says whether guise makes the tap and lets the host forward for it.
-func (l *Link) Auto() bool { return l.Device == "" && l.FD < 0 }
+func (l *Link) Auto() bool { return l.Kind == Tap && l.Device == "" && l.FD < 0 }
 
 // LinkKinds are the forms a --link can take.
-var LinkKinds = []string{"tap", "tap:IFNAME", "tap:fd=N", "none"}
+var LinkKinds = []string{"tap", "tap:IFNAME", "tap:fd=N", "passt", "stream:PATH", "stream:fd=N", "none"}
 
 var linkOptions = []string{"mac", "mtu", "offload"}
 
@@ -48,11 +58,11 @@ func CheckDevice(name string) error {
 	return oneLine(name)
 }
 
-// ParseLinks reads the values of --link. An empty list means a tap that guise
-// makes; the one word "none" means no link at all.
+// ParseLinks reads the values of --link. An empty list means one link of a
+// kind that is still to be chosen; the one word "none" means no link at all.
 func ParseLinks(specs []string, offload bool) ([]*Link, error) {
 	if len(specs) == 0 {
-		specs = []string{"tap"}
+		return []*Link{{Inside: "eth0", FD: -1, Offload: offload, Flag: "--link"}}, nil
 	}
 	links := []*Link{}
 	for i, spec := range specs {
@@ -85,15 +95,28 @@ const MaxLinks = 16
 
 func (l *Link) parseKind(kind string) error {
 	kind, rest, _ := strings.Cut(kind, ":")
-	if kind != "tap" {
+	l.Kind = kind
+	switch {
+	case kind == Passt && rest == "":
+		return nil
+	case kind == Passt:
+		return fmt.Errorf("passt:%s: passt stands alone; a socket on which one waits is stream:PATH", rest)
+	case kind != Tap && kind != Stream:
 		return fmt.Errorf("unknown kind of link %q; valid are %s", kind, strings.Join(LinkKinds, ", "))
 	}
 	if number, ok := strings.CutPrefix(rest, "fd="); ok {
 		fd, err := strconv.Atoi(number)
 		if err != nil || fd < 0 {
-			return fmt.Errorf("tap:%s: expected the number of an open descriptor, as in tap:fd=3", rest)
+			return fmt.Errorf("%s:%s: expected the number of an open descriptor, as in %s:fd=3", kind, rest, kind)
 		}
 		l.FD = fd
+		return nil
+	}
+	if kind == Stream {
+		l.Path = rest
+		if rest == "" {
+			return fmt.Errorf("stream: expected the path of a socket, as in stream:/tmp/passt_1.socket, or stream:fd=3")
+		}
 		return nil
 	}
 	l.Device = rest
@@ -233,7 +256,7 @@ func joinPrefixes(prefixes []netip.Prefix) string {
 
 // addTo writes the link and its addresses and routes, fd as the holder sees it.
 func (l *Link) addTo(p *Plan, fd int) {
-	text := fmt.Sprintf("link %s tap fd=%d", l.Inside, fd)
+	text := fmt.Sprintf("link %s %s fd=%d", l.Inside, l.Kind, fd)
 	if l.MAC != "" {
 		text += " mac=" + l.MAC
 	}

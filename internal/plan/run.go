@@ -32,6 +32,11 @@ func (r *Run) Plan(firstFD int) *Plan {
 	if r.MPTCP {
 		p.add("--mptcp", "sysctl net.mptcp.enabled 1")
 	}
+	for _, l := range r.Links {
+		if l.Window != 0 {
+			p.add("", "sysctl net.ipv4.tcp_rmem 4096 131072 %d", l.Window)
+		}
+	}
 	var late []Sysctl
 	for _, s := range r.Sysctls {
 		if r.namesLink(s) {

@@ -79,9 +79,13 @@ static void entropy_sim(struct guise_host_ops *self, void *buf, uint64_t len)
 static int64_t frame_out(struct guise_host_ops *self, uint32_t link, const struct guise_iov *iov,
 			 uint32_t n)
 {
-	struct guise_link_port *port = &stack_of(self)->port[link];
+	struct guise_stack *s = stack_of(self);
+	struct guise_link_port *port = &s->port[link];
+	int64_t ret = port->backend ? port->backend->out(port, iov, n) : -ENODEV;
 
-	return port->backend ? port->backend->out(port, iov, n) : -ENODEV;
+	if (ret == -EAGAIN && port->backend->room_by_pollout)
+		__atomic_fetch_or(&s->region->tx_blocked, 1u << link, __ATOMIC_RELAXED);
+	return ret;
 }
 
 static int64_t frame_in(struct guise_host_ops *self, uint32_t link, const struct guise_iov *iov,

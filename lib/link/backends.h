@@ -7,5 +7,7 @@
 
 extern const struct guise_link_backend guise_link_tap;
 extern const struct guise_link_backend guise_link_pair;
+extern const struct guise_link_backend guise_link_stream;
+extern const struct guise_link_backend guise_link_passt;
 
 #endif

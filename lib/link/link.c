@@ -22,6 +22,8 @@
 static const struct guise_link_backend *const backends[] = {
 	&guise_link_tap,
 	&guise_link_pair,
+	&guise_link_stream,
+	&guise_link_passt,
 };
 
 #define N_BACKENDS (sizeof(backends) / sizeof(backends[0]))
@@ -165,6 +167,19 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 	}
 	guise_pump_wake(s); /* it sleeps on the descriptors it knew of */
 	return (int)ifindex;
+}
+
+void guise_links_flush(struct guise_stack *s)
+{
+	uint32_t held = __atomic_exchange_n(&s->region->tx_held, 0, __ATOMIC_RELAXED);
+
+	for (unsigned int i = 0; held >> i; i++) {
+		struct guise_link_port *port = &s->port[i];
+
+		if (held & (1u << i) && port->backend && port->backend->flush &&
+		    port->backend->flush(port) == -EAGAIN)
+			__atomic_fetch_or(&s->region->tx_blocked, 1u << i, __ATOMIC_RELAXED);
+	}
 }
 
 int guise_link_add(struct guise_stack *s, const char *name, const char *spec)

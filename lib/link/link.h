@@ -14,6 +14,7 @@
 #include "guise/host_ops.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define GUISE_LINK_FDS 3
@@ -48,8 +49,19 @@ struct guise_link_backend {
 	/* Host contract: see frame_out and frame_in in guise/host_ops.h. */
 	int64_t (*out)(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n);
 	int64_t (*in)(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n);
+	/*
+	 * NULL, or: writes what `out` has gathered. Called before the virtual CPU
+	 * is given up, when `out` has set the link's bit in tx_held. 0, -EAGAIN
+	 * (again after POLLOUT), or another negative errno.
+	 */
+	int64_t (*flush)(struct guise_link_port *port);
 	/* Unmaps and frees port->state; descriptors are closed by the caller. */
 	void (*detach)(struct guise_link_port *port);
+	/*
+	 * NULL, or: a sentence on why the link was lost, once fd[0] has hung up.
+	 * The holder says it.
+	 */
+	void (*epitaph)(const struct guise_link *link, char *text, size_t size);
 };
 
 /* The backend of that kind, or NULL. */
@@ -63,5 +75,8 @@ const char *guise_link_kinds(void);
  * The interface index inside the stack, or -errno.
  */
 int guise_link_open(struct guise_stack *s, const char *name, const char *spec);
+
+/* Holding the virtual CPU, about to give it up: flushes the links in tx_held. */
+void guise_links_flush(struct guise_stack *s);
 
 #endif

@@ -109,12 +109,16 @@ static void *pump(void *arg)
 			if (bits) {
 				__atomic_or_fetch(&r->rx_pending, bits, __ATOMIC_RELAXED);
 				__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_RX, __ATOMIC_RELEASE);
+				/* Nobody polls for room, either: try. */
+				__atomic_or_fetch(&r->tx_held, __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED),
+						  __ATOMIC_RELAXED);
 			}
 			continue;
 		}
 		deadline = r->next_event;
 		r->leader = slot->id;
 		r->leader_until = deadline;
+		r->leader_tx = __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED);
 		r->pump_word = GUISE_PUMP_AWAKE;
 		__atomic_store_n(&slot->word, GUISE_WORD_POLL, __ATOMIC_RELEASE);
 		guise_unlock(s);

@@ -14,11 +14,12 @@
  * long as spinning has been worth it lately.
  *
  * Unlocking is also where wake-ups that the kernel asked for while it ran
- * become real: see wait.c.
+ * become real (see wait.c), and where links write the frames they gathered.
  */
 #include "region/vcpu.h"
 
 #include "host/sys.h"
+#include "link/link.h"
 #include "region/wait.h"
 
 #include <errno.h>
@@ -134,6 +135,8 @@ void guise_unlock(struct guise_stack *s)
 	struct guise_wakes wakes;
 	uint32_t next, old;
 
+	if (__builtin_expect(__atomic_load_n(&r->tx_held, __ATOMIC_RELAXED), 0))
+		guise_links_flush(s);
 	guise_collect_wakes(s, &wakes);
 	next = __atomic_load_n(&r->starving, __ATOMIC_RELAXED) ? GUISE_LOCK_RESERVED : 0;
 	old = __atomic_exchange_n(&r->lock, next, __ATOMIC_RELEASE);

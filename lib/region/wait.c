@@ -123,8 +123,9 @@ void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
 		}
 	}
 	if (r->leader) {
-		if (r->next_event < r->leader_until) {
+		if (r->next_event < r->leader_until || guise_leader_must_poll(r)) {
 			r->leader_until = r->next_event;
+			r->leader_tx |= __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED);
 			wake_slot(s, &s->slots[r->leader], wakes);
 		}
 	} else if (r->wait_head && (!r->pump_alive || has_devices(s))) {
@@ -249,7 +250,7 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 		/* Another thread may be adding or removing it. */
 		if (!guise_link_live(s, i) || !backend)
 			continue;
-		if (r->tx_stopped & (1u << i) && backend->room_by_pollout)
+		if (__atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED) & (1u << i))
 			events |= POLLOUT;
 		link[n - first] = i;
 		p[n++] = (struct pollfd){ .fd = s->port[i].fd[0], .events = events };
@@ -282,6 +283,9 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 			__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_RX, __ATOMIC_RELEASE);
 		}
 		if (tx) {
+			/* What a link has gathered goes out with the next unlock. */
+			__atomic_and_fetch(&r->tx_blocked, ~tx, __ATOMIC_RELAXED);
+			__atomic_or_fetch(&r->tx_held, tx, __ATOMIC_RELAXED);
 			__atomic_or_fetch(&r->tx_pending, tx, __ATOMIC_RELAXED);
 			__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_TX, __ATOMIC_RELEASE);
 		}
@@ -357,6 +361,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	if (lead) {
 		r->leader = slot->id;
 		r->leader_until = deadline;
+		r->leader_tx = __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED);
 		r->activity++;
 	} else {
 		follow(s, slot);

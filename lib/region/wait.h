@@ -36,12 +36,20 @@ void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes);
 void guise_deliver_wakes(struct guise_stack *s, struct guise_wakes *wakes);
 void guise_ring_bell(struct guise_stack *s);
 
+/* The leader sleeps without watching for room on a link that waits for it. */
+static inline bool guise_leader_must_poll(const struct guise_region *r)
+{
+	return r->leader &&
+	       __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED) & ~r->leader_tx;
+}
+
 static inline void guise_collect_wakes(struct guise_stack *s, struct guise_wakes *wakes)
 {
 	struct guise_region *r = s->region;
 
 	wakes->any = false;
 	if (__builtin_expect(r->kick_head || (r->leader && r->next_event < r->leader_until) ||
+				     guise_leader_must_poll(r) ||
 				     (!r->leader &&
 				      (r->wait_head || r->pump_word == GUISE_PUMP_SLEEPS)),
 			     0))

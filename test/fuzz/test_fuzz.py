@@ -13,6 +13,7 @@ from topology.side import BUILD
 
 LINK_FUZZ = BUILD / "unit" / "fuzz" / "link_fuzz"
 RING_FUZZ = BUILD / "unit" / "fuzz" / "ring_fuzz"
+STREAM_FUZZ = BUILD / "unit" / "fuzz" / "stream_fuzz"
 KERNEL = BUILD / "guise-kernel"
 PLANTED = BUILD / "guise-kernel-planted"
 CANNOT_RUN = 77
@@ -73,6 +74,14 @@ def test_a_ring_stays_within_its_bounds_whatever_the_other_end_writes() -> None:
     sum_of = sums(run([RING_FUZZ, "--turns", "1000"]).expect())
     assert sum_of["frames"] > 1_000
     assert sum_of["nonsense"] > 1_000
+
+
+def test_a_stream_gives_the_frames_that_are_in_it_however_it_is_cut() -> None:
+    sum_of = sums(run([STREAM_FUZZ, "--turns", "1000"]).expect())
+    assert sum_of["frames"] > 10_000
+    assert sum_of["sent"] > 5_000
+    assert sum_of["malformed"] > 1_000
+    assert sum_of["ended"] > 50
 
 
 def test_wrong_usage_names_the_links() -> None:

@@ -44,7 +44,6 @@ static netdev_tx_t guise_link_xmit(struct sk_buff *skb, struct net_device *dev)
 	ret = guise_host.frame_out(&guise_host, gl->index, iov, n);
 	if (ret == -EAGAIN) {
 		netif_stop_queue(dev);
-		guise_region.tx_stopped |= 1U << gl->index;
 		return NETDEV_TX_BUSY;
 	}
 	if (ret < 0)
@@ -80,6 +79,7 @@ static int guise_link_stop(struct net_device *dev)
 
 	netif_stop_queue(dev);
 	napi_disable(&gl->napi);
+	del_timer_sync(&gl->retry);
 	return 0;
 }
 
@@ -146,6 +146,7 @@ long guise_link_add(unsigned int index)
 	else
 		eth_hw_addr_random(dev);
 	netif_napi_add(dev, &gl->napi, guise_link_poll);
+	timer_setup(&gl->retry, guise_link_retry, 0);
 	err = register_netdev(dev);
 	if (err) {
 		netif_napi_del(&gl->napi);
@@ -190,9 +191,7 @@ void guise_link_interrupt(u32 rx, u32 tx)
 			continue;
 		if (rx & (1U << i))
 			napi_schedule(&gl->napi);
-		if (tx & (1U << i)) {
-			guise_region.tx_stopped &= ~(1U << i);
+		if (tx & (1U << i))
 			netif_wake_queue(gl->dev);
-		}
 	}
 }

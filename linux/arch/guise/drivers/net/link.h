@@ -3,6 +3,7 @@
 #define _GUISE_DRIVERS_NET_LINK_H
 
 #include <linux/netdevice.h>
+#include <linux/timer.h>
 #include <linux/types.h>
 
 /*
@@ -17,6 +18,7 @@
 struct guise_link_dev {
 	struct net_device *dev;
 	struct napi_struct napi;
+	struct timer_list retry;	/* of a receive that found no memory */
 	struct guise_link *link;	/* in the region's header */
 	u32 index;
 	struct page *head;
@@ -24,6 +26,7 @@ struct guise_link_dev {
 };
 
 int guise_link_poll(struct napi_struct *napi, int budget);
+void guise_link_retry(struct timer_list *timer);
 void guise_link_free_buffers(struct guise_link_dev *gl);
 
 #endif

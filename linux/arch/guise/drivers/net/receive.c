@@ -128,7 +128,11 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 	s64 got;
 
 	if (!guise_rx_refill(gl)) {
-		/* No memory: leave the frames where they are. */
+		/*
+		 * No memory: leave the frames where they are. A backend that has
+		 * some in a buffer would not be polled for them: come back.
+		 */
+		mod_timer(&gl->retry, jiffies + 1);
 		return false;
 	}
 	iov[0].base = &hdr;
@@ -176,6 +180,13 @@ malformed:
 	gl->link->rx_malformed++;
 	gl->dev->stats.rx_frame_errors++;
 	return true;
+}
+
+void guise_link_retry(struct timer_list *timer)
+{
+	struct guise_link_dev *gl = from_timer(gl, timer, retry);
+
+	napi_schedule(&gl->napi);
 }
 
 int guise_link_poll(struct napi_struct *napi, int budget)

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"guise/internal/plan"
+)
+
+// passt carries a stack's frames without any privilege: it takes them apart,
+// and opens sockets of the host's own for what is in them.
+//
+// It inherits one end of a socket pair, and ends when the last copy of the
+// other is closed: with the stack, however that ends. It puts itself into the
+// background once it is ready, in a session of its own, so that it is no child
+// of the program, and Ctrl-C does not reach it. Addresses are told to both
+// sides beforehand, so nothing has to be asked for over the link.
+
+// passtPatience is how long passt may take until it is ready: some 20 ms.
+const passtPatience = 20 * time.Second
+
+// passtQueue is how much a socket to or from passt is to hold; the host's
+// net.core.wmem_max may allow less. What passt cannot write it drops, and sends
+// again only after two seconds, so a connection must not be allowed to have more
+// under way than fits.
+const passtQueue = 4 << 20
+
+// FindPasst is passt's path.
+func FindPasst() (string, error) {
+	path, err := exec.LookPath("passt")
+	if err == nil {
+		return path, nil
+	}
+	return "", errors.New("without CAP_NET_ADMIN a stack goes out through passt, and there is none in $PATH; install it " +
+		"(sudo apt-get install passt), or have root set up a tap for you once (sudo guise setup), " +
+		"or use sudo, --link tap:NAME with a tap of your own, or --link none for a stack with lo only")
+}
+
+// proposePasst chooses the addresses of a link through passt: those that a tap
+// would get. The gateway is passt itself.
+func (s *survey) proposePasst(l *plan.Link) error {
+	if len(l.Addresses) > 0 {
+		given := map[bool]bool{} // by Is4
+		for _, g := range l.Gateways {
+			given[g.Is4()] = true
+		}
+		for _, a := range l.Addresses {
+			host, err := opposite(a, l.Gateways)
+			if err != nil {
+				return err
+			}
+			if !given[a.Addr().Is4()] {
+				given[a.Addr().Is4()] = true
+				l.Gateways = append(l.Gateways, host.Addr())
+			}
+		}
+		return nil
+	}
+	four, six, err := hasDefaultRoutes()
+	if err != nil {
+		return err
+	}
+	if !four && !six {
+		return errNoDefaultRoute
+	}
+	t := tap{link: l}
+	if four {
+		subnet, err := s.taken.free4()
+		if err != nil {
+			return err
+		}
+		s.join(&t, subnet)
+	}
+	if six {
+		subnet, err := s.taken.free6()
+		if err != nil {
+			return err
+		}
+		s.join(&t, subnet)
+	}
+	return nil
+}
+
+var errNoDefaultRoute = errors.New("this host has no default route, and passt, through which a stack goes out without root, " +
+	"goes where that leads; connect the host, or use --link none for a stack with lo only")
+
+func passtArguments(l *plan.Link) []string {
+	arguments := []string{"--quiet", "--fd", "3", "--no-dhcp", "--no-dhcpv6", "--no-ra", "--no-map-gw"}
+	for _, a := range l.Addresses {
+		arguments = append(arguments, "--address", a.Addr().String())
+		if a.Addr().Is4() {
+			arguments = append(arguments, "--netmask", strconv.Itoa(a.Bits()))
+		}
+	}
+	for _, g := range l.Gateways {
+		arguments = append(arguments, "--gateway", g.String())
+	}
+	return arguments
+}
+
+// startPasst starts a passt for the link, and returns the stack's end of it.
+func startPasst(l *plan.Link) (*os.File, error) {
+	path, err := FindPasst()
+	if err != nil {
+		return nil, err
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a socket pair for passt: %w", err)
+	}
+	ours, its := os.NewFile(uintptr(fds[0]), "passt"), os.NewFile(uintptr(fds[1]), "passt")
+	defer its.Close()
+	for _, end := range fds {
+		unix.SetsockoptInt(end, unix.SOL_SOCKET, unix.SO_SNDBUF, passtQueue)
+	}
+	if queue, err := unix.GetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_SNDBUF); err == nil {
+		l.Window = queue / 8 * 5
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), passtPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, passtArguments(l)...)
+	cmd.ExtraFiles = []*os.File{its}
+	cmd.Dir = "/"
+	// What goes wrong is said here; what stays in the background has closed it.
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		ours.Close()
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%s was not ready within %v%s", path, passtPatience, quote(said.String()))
+		}
+		return nil, fmt.Errorf("%s does not start (%w)%s; guise doctor says what this machine allows", path, err, quote(said.String()))
+	}
+	return ours, nil
+}
+
+// quote is what passt said, without its complaints about the system's log.
+func quote(said string) string {
+	var lines []string
+	for line := range strings.Lines(said) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, "to syslog") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(lines, "; ")
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"guise/internal/plan"
+)
+
+// openStream opens the Unix stream socket of a link, with this user's rights.
+func openStream(l *plan.Link) (*os.File, error) {
+	if l.FD >= 0 {
+		if err := checkStreamDescriptor(l.FD); err != nil {
+			return nil, err
+		}
+		return os.NewFile(uintptr(l.FD), l.Flag), nil
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: l.Path}); err != nil {
+		unix.Close(fd)
+		return nil, refuse("cannot connect to %s: %w; expected a stream socket on which passt, or QEMU "+
+			"(-netdev stream,server=on), waits", l.Path, err)
+	}
+	return os.NewFile(uintptr(fd), l.Flag), nil
+}
+
+// checkStreamDescriptor refuses what is no connected Unix stream socket, and
+// keeps it from the program, which has no business with it.
+func checkStreamDescriptor(fd int) error {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return refuse("descriptor %d is no socket: %w", fd, err)
+	}
+	if domain, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); kind != unix.SOCK_STREAM || domain != unix.AF_UNIX {
+		return refuse("descriptor %d is no Unix stream socket", fd)
+	}
+	if _, err := unix.Getpeername(fd); err != nil {
+		return refuse("descriptor %d is not connected: %w", fd, err)
+	}
+	unix.CloseOnExec(fd)
+	return nil
+}

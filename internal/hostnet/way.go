@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"guise/internal/plan"
+)
+
+// A user who says nothing of a link gets the best way out that he can have:
+//
+//	CAP_NET_ADMIN			a tap that guise makes, and undoes
+//	a tap of `guise setup`		that one, without any privilege
+//	neither				passt, which opens sockets of the host's
+//					own: the stack's TCP ends there
+//
+// There is no fourth: without passt there is an error, and never the host's
+// own stack.
+
+// SetupPrefix begins the names of the taps that `guise setup` makes. It is
+// tapPrefix, too: the firewall takes all of them for stacks.
+const SetupPrefix = tapPrefix + "-u"
+
+// ownTap is a tap that root has set up for this user, and its network.
+type ownTap struct {
+	name  string
+	hosts []netip.Prefix
+	mtu   int
+}
+
+// choose decides on the kind of a link of which nothing was said. Where there
+// are several taps of the user's own, it is the first; the others are returned
+// with it, for when that one is in use.
+func choose(links []*plan.Link) ([]ownTap, error) {
+	if len(links) != 1 || links[0].Kind != "" {
+		return nil, nil
+	}
+	l := links[0]
+	if Capability(unix.CAP_NET_ADMIN) {
+		l.Kind, l.Flag = plan.Tap, "--link tap"
+		return nil, nil
+	}
+	own, err := OwnTaps()
+	if err != nil {
+		return nil, err
+	}
+	if len(own) > 0 {
+		own[0].assign(l)
+		return own, nil
+	}
+	l.Kind, l.Flag = plan.Passt, "--link passt"
+	return nil, nil
+}
+
+// OwnTaps are the taps that `guise setup` made for this user.
+func OwnTaps() ([]ownTap, error) {
+	devices, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the host's interfaces: %w", err)
+	}
+	var own []ownTap
+	for _, d := range devices {
+		tap, ok := d.(*netlink.Tuntap)
+		if !ok || tap.NonPersist || tap.Owner == 0 || tap.Owner != uint32(os.Geteuid()) || !strings.HasPrefix(tap.Name, SetupPrefix) {
+			continue
+		}
+		addresses, err := netlink.AddrList(d, netlink.FAMILY_ALL)
+		if err != nil {
+			return nil, fmt.Errorf("cannot list the addresses of %s: %w", tap.Name, err)
+		}
+		found := ownTap{name: tap.Name, mtu: tap.MTU}
+		for _, a := range addresses {
+			if addr, ok := netip.AddrFromSlice(a.IP); ok && a.Scope == unix.RT_SCOPE_UNIVERSE {
+				ones, _ := a.Mask.Size()
+				found.hosts = append(found.hosts, netip.PrefixFrom(addr.Unmap(), ones))
+			}
+		}
+		own = append(own, found)
+	}
+	slices.SortFunc(own, func(a, b ownTap) int { return strings.Compare(a.name, b.name) })
+	return own, nil
+}
+
+// assign gives a link this tap, and the address beside the host's on it unless
+// the user named one.
+func (o ownTap) assign(l *plan.Link) {
+	l.Kind, l.Device, l.Flag = plan.Tap, o.name, "--link tap:"+o.name
+	if len(l.Addresses) > 0 {
+		return
+	}
+	if o.mtu != 1500 && l.MTU == 0 {
+		l.MTU = o.mtu
+	}
+	l.Gateways = nil
+	for _, host := range o.hosts {
+		stack, err := opposite(host, nil)
+		if err != nil {
+			continue // a network with room for the host alone
+		}
+		l.Addresses = append(l.Addresses, stack)
+		l.Gateways = append(l.Gateways, host.Addr())
+	}
+}
+
+// openOwn opens the first of the user's taps that no other stack has.
+func (h *Host) openOwn(l *plan.Link, own []ownTap) (*os.File, error) {
+	// choose() has given it the first one's addresses, unless the user named some.
+	first := plan.Link{}
+	own[0].assign(&first)
+	given := !slices.Equal(l.Addresses, first.Addresses)
+	for _, o := range own {
+		file, err := openTap(o.name)
+		if isBusy(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !given {
+			l.Addresses = nil
+		}
+		o.assign(l)
+		return file, nil
+	}
+	var names []string
+	for _, o := range own {
+		names = append(names, o.name)
+	}
+	return nil, fmt.Errorf("your stacks use all taps that root has set up for you (%s): end one, have root add another "+
+		"(sudo guise setup --user %d --taps %d), or use --link passt, where the stack's TCP ends at passt",
+		strings.Join(names, ", "), os.Geteuid(), len(own)+1)
+}
+
+// hasDefaultRoutes says for which IP versions the host has a way to anywhere.
+func hasDefaultRoutes() (four, six bool, err error) {
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL,
+		&netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return false, false, fmt.Errorf("cannot list the host's routes: %w", err)
+	}
+	for _, r := range routes {
+		if !isDefault(r.Dst) || r.Type != unix.RTN_UNICAST {
+			continue
+		}
+		four = four || r.Family == unix.AF_INET
+		six = six || r.Family == unix.AF_INET6
+	}
+	return four, six, nil
+}
+
+// interfaceNet is an address as netlink wants it.
+func interfaceNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

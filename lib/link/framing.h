@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Frames in a byte stream, as passt and QEMU (-netdev stream) write them: a
+ * length of four bytes, most significant first, and so many bytes of an
+ * Ethernet frame. There is no virtio-net header; towards the port an empty one
+ * stands before each frame.
+ *
+ * Both structs may lie in shared memory. One owner at a time; what comes in is
+ * the peer's, and hostile until proven otherwise:
+ *
+ *	length 0 to 13, and 65536 to 1 MiB	no frame: skipped, and counted
+ *	longer than that			not this protocol, or out of
+ *						step: nothing after it means
+ *						anything
+ */
+#ifndef GUISE_LINK_FRAMING_H
+#define GUISE_LINK_FRAMING_H
+
+#include "guise/host_ops.h"
+
+#include <stdbool.h>
+
+#define GUISE_FRAMING_HEAD  4u
+#define GUISE_FRAMING_LEAST 14u
+#define GUISE_FRAMING_MOST  65535u
+#define GUISE_FRAMING_SKIP  (1u << 20) /* longest that is skipped */
+#define GUISE_FRAMING_BYTES (1u << 18) /* each buffer: a few of the longest frames */
+
+struct guise_framing {
+	uint32_t at;   /* of what is in data, the first byte ... */
+	uint32_t have; /* ... and how many there are */
+	uint32_t skip; /* in: bytes of a bad frame that are still to come */
+	uint32_t bad;  /* in: the length that ended it, or 0 */
+	uint8_t data[GUISE_FRAMING_BYTES];
+};
+
+/* In: where to write what is read next; never empty after -EAGAIN. */
+struct guise_iov guise_framing_room(struct guise_framing *f);
+void guise_framing_came(struct guise_framing *f, uint32_t bytes);
+
+/*
+ * In: the next frame, behind an empty virtio-net header, to iov; its bytes with
+ * the header. -EAGAIN: not there yet; -EBADMSG: one that is no frame, or is
+ * longer than iov, was passed over; -EPROTO: out of step, for good.
+ */
+int64_t guise_framing_get(struct guise_framing *f, const struct guise_iov *iov, uint32_t n);
+
+/*
+ * Out: appends the frame whose virtio-net header is iov[0], which is left
+ * out, without its first `sent` bytes (of length and frame). Bytes of the
+ * frame with the header; -EAGAIN: no room; -EMSGSIZE: no frame.
+ */
+int64_t guise_framing_put(struct guise_framing *f, const struct guise_iov *iov, uint32_t n,
+			  uint32_t sent);
+/* Out: what is to be written next, and that so many bytes of it were. */
+struct guise_iov guise_framing_due(struct guise_framing *f);
+void guise_framing_gone(struct guise_framing *f, uint32_t bytes);
+
+static inline void guise_framing_head(uint8_t head[GUISE_FRAMING_HEAD], uint32_t length)
+{
+	for (unsigned int i = 0; i < GUISE_FRAMING_HEAD; i++)
+		head[i] = (uint8_t)(length >> (24 - 8 * i));
+}
+
+/* The frame's length as it stands in the stream, or 0 if it can be no frame. */
+uint32_t guise_framing_length(const struct guise_iov *iov, uint32_t n);
+
+#endif

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The stream backend: frames over a Unix stream socket, as passt and QEMU
+ * (-netdev stream) speak (framing.h). Whoever may connect to a socket needs no
+ * privilege, so this is a user's way out without root.
+ *
+ * spec: "PATH" connects to the socket of that path; "fd=N" copies a connected
+ * one. The kind "passt" is the same, with passt at the other end: what is said
+ * when it ends names it.
+ *
+ * A stream knows nothing of frames, so a read may end in the middle of one, and
+ * so may a write. What is there of it must be at hand for whoever carries the
+ * virtual CPU next, in whichever process: both buffers lie in a memfd that all
+ * members map, descriptor [1] beside the socket [0]. The virtual CPU is their
+ * lock.
+ *
+ * In: one read takes as many frames as there are, and they are handed over one
+ * by one; only when no whole frame is left is there another read. So when `in`
+ * says -EAGAIN the buffer holds less than a frame, and all else is still in the
+ * socket, where polling sees it.
+ *
+ * Out: small frames are gathered, and written before the virtual CPU is given
+ * up (`flush`), or when there are many; a big one is written at once from where
+ * it lies. What the socket does not take stays, and waits for POLLOUT; when
+ * there is no room for another frame, the port's queue stops.
+ *
+ * There is no header that could leave a checksum or the segmentation to the
+ * other side: the stack does both. A peer that ends, or whose lengths make no
+ * sense, loses the link: the carrier goes, as if the cable were pulled.
+ *
+ * Limits: real time only, as for a pair. Frames that were gathered or half
+ * written when the last process with the link is killed are lost, as on a wire.
+ */
+#include "host/sys.h"
+#include "link/backends.h"
+#include "link/frame.h"
+#include "link/framing.h"
+#include "region/stack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+
+#define STREAM_READS 4	      /* in one call, so that a flood cannot hold the CPU */
+#define STREAM_BIG   8192u    /* written at once ... */
+#define STREAM_MANY  65536u   /* ... as is this much of small ones */
+#define STREAM_MTU   1500u    /* where nobody said anything: QEMU's guests have it */
+#define PASST_MTU    65520u   /* passt's own default */
+#define STREAM_IOV   (20 + 2) /* the port's most: MAX_SKB_FRAGS and both heads */
+
+struct buffers {
+	struct guise_framing in, out;
+};
+
+struct stream_end {
+	struct buffers *b;
+	struct guise_region *region;
+	struct guise_link *link;
+	uint32_t bit;
+};
+
+static int64_t stream_send(int fd, const struct iovec *iov, size_t n)
+{
+	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = n };
+	long ret;
+
+	do
+		ret = host_sys(SYS_sendmsg, fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (ret == -EINTR);
+	return ret;
+}
+
+static int64_t stream_flush(struct guise_link_port *port)
+{
+	struct stream_end *e = port->state;
+	struct guise_framing *out = &e->b->out;
+	struct guise_iov due;
+	int64_t ret;
+
+	while ((due = guise_framing_due(out)).len) {
+		struct iovec iov = { due.base, due.len };
+
+		ret = stream_send(port->fd[0], &iov, 1);
+		if (ret == -EAGAIN)
+			return ret;
+		/* The peer is gone, which `in` will hear: nobody wants the rest. */
+		guise_framing_gone(out, ret < 0 ? (uint32_t)due.len : (uint32_t)ret);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static bool waits_for_room(const struct stream_end *e)
+{
+	return __atomic_load_n(&e->region->tx_blocked, __ATOMIC_RELAXED) & e->bit;
+}
+
+static void hold(const struct stream_end *e)
+{
+	__atomic_fetch_or(&e->region->tx_held, e->bit, __ATOMIC_RELAXED);
+}
+
+/* A big frame from where it lies; how much of it and its length went, or -errno. */
+static int64_t send_at_once(int fd, const struct guise_iov *iov, uint32_t n, uint32_t length)
+{
+	uint8_t head[GUISE_FRAMING_HEAD];
+	struct iovec pieces[STREAM_IOV];
+
+	guise_framing_head(head, length);
+	pieces[0] = (struct iovec){ head, sizeof(head) };
+	for (uint32_t i = 1; i < n; i++)
+		pieces[i] = (struct iovec){ iov[i].base, iov[i].len };
+	return stream_send(fd, pieces, n);
+}
+
+static int64_t stream_out(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
+{
+	struct stream_end *e = port->state;
+	struct guise_framing *out = &e->b->out;
+	uint32_t length = guise_framing_length(iov, n);
+	int64_t ret, sent = 0;
+
+	if (!length)
+		return -EMSGSIZE;
+	if (!out->have && length >= STREAM_BIG && n <= STREAM_IOV) {
+		sent = send_at_once(port->fd[0], iov, n, length);
+		if (sent == (int64_t)(GUISE_FRAMING_HEAD + length))
+			return (int64_t)GUISE_FRAME_HDR + length;
+		if (sent < 0 && sent != -EAGAIN)
+			return sent;
+		if (sent < 0)
+			sent = 0;
+	}
+	ret = guise_framing_put(out, iov, n, (uint32_t)sent);
+	if (ret == -EAGAIN && !waits_for_room(e) && !stream_flush(port))
+		ret = guise_framing_put(out, iov, n, 0);
+	if (ret > 0 && !waits_for_room(e)) {
+		hold(e);
+		if (out->have >= STREAM_MANY)
+			stream_flush(port); /* what is left is held */
+	}
+	return ret;
+}
+
+static int64_t stream_in(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
+{
+	struct stream_end *e = port->state;
+	struct guise_framing *in = &e->b->in;
+	int reads = 0;
+	int64_t ret;
+
+	for (;;) {
+		struct guise_iov room;
+
+		ret = guise_framing_get(in, iov, n);
+		if (ret >= 0)
+			return ret;
+		if (ret == -EBADMSG) {
+			e->link->rx_malformed++;
+			continue;
+		}
+		if (ret == -EPROTO) {
+			/* Said before the peer, and who watches it for us, can hear of it. */
+			e->link->reason = in->bad;
+			host_sys(SYS_shutdown, port->fd[0], SHUT_RDWR);
+			return ret;
+		}
+		if (reads++ == STREAM_READS)
+			return -EAGAIN;
+		room = guise_framing_room(in);
+		ret = host_sys(SYS_recvfrom, port->fd[0], room.base, room.len, MSG_DONTWAIT, NULL,
+			       NULL);
+		if (ret == -EINTR || ret == -EAGAIN)
+			return -EAGAIN;
+		if (ret <= 0)
+			return ret ? ret : -EPIPE;
+		guise_framing_came(in, (uint32_t)ret);
+	}
+}
+
+static int stream_attach(struct guise_stack *s, struct guise_link *link,
+			 struct guise_link_port *port)
+{
+	struct stream_end *e;
+	struct stat st;
+	long addr;
+
+	if (host_sys(SYS_fstat, port->fd[1], &st) < 0 || st.st_size < (long)sizeof(struct buffers))
+		return guise_fail(EINVAL, "%s: descriptor %d is not the memory of a stream",
+				  link->kind, port->fd[1]);
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return guise_fail(ENOMEM, "%s: out of memory", link->kind);
+	addr = host_sys(SYS_mmap, 0, sizeof(struct buffers), PROT_READ | PROT_WRITE, MAP_SHARED,
+			port->fd[1], 0);
+	if (addr < 0 && addr > -4096) {
+		free(e);
+		return guise_fail((int)-addr, "%s: cannot map its buffers: %s", link->kind,
+				  strerror((int)-addr));
+	}
+	e->b = (struct buffers *)addr;
+	e->region = s->region;
+	e->link = link;
+	e->bit = 1u << (link - s->region->links);
+	port->state = e;
+	return 0;
+}
+
+static int stream_connect(const char *kind, const char *path)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	long fd, ret;
+
+	if (!*path || strlen(path) >= sizeof(a.sun_path))
+		return guise_fail(EINVAL,
+				  "%s: \"%s\" is no path of a socket (1 to %zu characters); "
+				  "expected %s:PATH or %s:fd=N",
+				  kind, path, sizeof(a.sun_path) - 1, kind, kind);
+	strcpy(a.sun_path, path);
+	fd = host_sys(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return guise_fail((int)-fd, "%s: no socket: %s", kind, strerror((int)-fd));
+	ret = host_sys(SYS_connect, fd, &a, sizeof(a));
+	if (!ret)
+		return guise_fd_high((int)fd);
+	host_sys(SYS_close, fd);
+	return guise_fail((int)-ret, "%s: cannot connect to %s: %s; expected a stream socket on "
+				     "which passt or QEMU (-netdev stream,server=on) waits",
+			  kind, path, strerror((int)-ret));
+}
+
+static int stream_copy(const char *kind, const char *number)
+{
+	int type = 0, domain = 0, fd;
+	socklen_t len = sizeof(int);
+	char *end;
+	long n = strtol(number, &end, 10);
+
+	if (end == number || *end || n < 0 || n > INT32_MAX)
+		return guise_fail(EINVAL,
+				  "%s: fd=%s: expected the number of a connected Unix stream "
+				  "socket",
+				  kind, number);
+	host_sys(SYS_getsockopt, n, SOL_SOCKET, SO_TYPE, &type, &len);
+	host_sys(SYS_getsockopt, n, SOL_SOCKET, SO_DOMAIN, &domain, &len);
+	if (type != SOCK_STREAM || domain != AF_UNIX)
+		return guise_fail(ENOTSOCK, "%s: fd=%ld is not a Unix stream socket", kind, n);
+	fd = guise_fd_copy((int)n);
+	if (fd < 0)
+		return guise_fail(-fd, "%s: fd=%ld cannot be copied: %s", kind, n, strerror(-fd));
+	return fd;
+}
+
+static int stream_open(struct guise_stack *s, struct guise_link *link,
+		       struct guise_link_port *port, const char *spec)
+{
+	const char *kind = link->kind;
+	int fd, err;
+	long ret;
+
+	if (s->region->clock_mode == GUISE_CLOCK_SIM)
+		return guise_fail(EINVAL,
+				  "%s: a simulated stack has no link to the outside, whose time "
+				  "is another",
+				  kind);
+	fd = strncmp(spec, "fd=", 3) ? stream_connect(kind, spec) : stream_copy(kind, spec + 3);
+	if (fd < 0)
+		return fd;
+	port->fd[0] = fd;
+	ret = host_sys(SYS_memfd_create, "guise-stream", MFD_CLOEXEC);
+	port->fd[1] = ret < 0 ? -1 : guise_fd_high((int)ret);
+	if (port->fd[1] >= 0)
+		ret = host_sys(SYS_ftruncate, port->fd[1], sizeof(struct buffers));
+	err = ret < 0 ? guise_fail((int)-ret, "%s: no memory for its buffers: %s", kind,
+				   strerror((int)-ret))
+		      : stream_attach(s, link, port);
+	for (int i = 0; i < GUISE_LINK_FDS && err; i++)
+		if (port->fd[i] >= 0)
+			host_sys(SYS_close, port->fd[i]);
+	if (!link->mtu)
+		link->mtu = strcmp(kind, "passt") ? STREAM_MTU : PASST_MTU;
+	return err;
+}
+
+static void stream_detach(struct guise_link_port *port)
+{
+	struct stream_end *e = port->state;
+
+	host_sys(SYS_munmap, e->b, sizeof(*e->b));
+	free(e);
+	port->state = NULL;
+}
+
+static void stream_epitaph(const struct guise_link *link, char *text, size_t size)
+{
+	const char *peer = strcmp(link->kind, "passt") ? "the other end of its stream" : "passt";
+
+	if (link->reason)
+		snprintf(text, size,
+			 "the link %s is lost: %s announced a frame of %u bytes, where %u is the "
+			 "most, so nothing after it can be understood",
+			 link->name, peer, link->reason, GUISE_FRAMING_MOST);
+	else
+		snprintf(text, size,
+			 "the link %s is lost: %s has ended; what is connected over it waits as "
+			 "behind a pulled cable, until the program is started again",
+			 link->name, peer);
+}
+
+const struct guise_link_backend guise_link_stream = {
+	.kind = "stream",
+	.room_by_pollout = true,
+	.open = stream_open,
+	.attach = stream_attach,
+	.out = stream_out,
+	.in = stream_in,
+	.flush = stream_flush,
+	.detach = stream_detach,
+	.epitaph = stream_epitaph,
+};
+
+const struct guise_link_backend guise_link_passt = {
+	.kind = "passt",
+	.room_by_pollout = true,
+	.open = stream_open,
+	.attach = stream_attach,
+	.out = stream_out,
+	.in = stream_in,
+	.flush = stream_flush,
+	.detach = stream_detach,
+	.epitaph = stream_epitaph,
+};
