@@ -14,6 +14,7 @@ from topology.content import Content
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace, join
 from topology.side import GuiseSide, HostSide
+from topology.user import User, UserSide, make_way_out
 
 
 def pytest_configure() -> None:
@@ -52,11 +53,30 @@ def host(far: Namespace) -> Iterator[HostSide]:
         yield HostSide(near, far)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that is marked so is run a second time by a user without root."""
+    marked = metafunc.definition.get_closest_marker("also_without_root")
+    if marked and "guise" in metafunc.fixturenames:
+        metafunc.parametrize("guise", ["root", "user"], indirect=True)
+
+
 @pytest.fixture
-def guise(far: Namespace, run_dir: Path, leftovers: Leftovers) -> GuiseSide:
-    """A stack of guise, on a tap in far."""
-    del leftovers  # looks after the test
-    return GuiseSide(far, run_dir)
+def guise(
+    request: pytest.FixtureRequest,
+    far: Namespace,
+    run_dir: Path,
+    tmp_path: Path,
+    leftovers: Leftovers,
+) -> Iterator[GuiseSide]:
+    """A stack of guise, on a tap in far; or that of a user without root, through passt."""
+    if getattr(request, "param", "root") == "root":
+        yield GuiseSide(far, run_dir)
+        return
+    user = User(tmp_path / "home")
+    make_way_out(far)
+    leftovers.look()
+    with user.shares(tmp_path):
+        yield UserSide(far, run_dir, user)
 
 
 @pytest.fixture

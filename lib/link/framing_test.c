@@ -144,7 +144,8 @@ static void out_of_step(void)
 	f = fresh();
 	guise_framing_head(stream, GUISE_FRAMING_SKIP + 1);
 	feed(f, stream, 4);
-	tap(next(f) == -EPROTO && f->bad == GUISE_FRAMING_SKIP + 1, "and so does a length over 1 MiB");
+	tap(next(f) == -EPROTO && f->bad == GUISE_FRAMING_SKIP + 1,
+	    "and so does a length over 1 MiB");
 	free(f);
 }
 

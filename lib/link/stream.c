@@ -48,7 +48,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 
-#define STREAM_READS 4	      /* in one call, so that a flood cannot hold the CPU */
+#define STREAM_READS 4        /* in one call, so that a flood cannot hold the CPU */
 #define STREAM_BIG   8192u    /* written at once ... */
 #define STREAM_MANY  65536u   /* ... as is this much of small ones */
 #define STREAM_MTU   1500u    /* where nobody said anything: QEMU's guests have it */
@@ -232,8 +232,9 @@ static int stream_connect(const char *kind, const char *path)
 	if (!ret)
 		return guise_fd_high((int)fd);
 	host_sys(SYS_close, fd);
-	return guise_fail((int)-ret, "%s: cannot connect to %s: %s; expected a stream socket on "
-				     "which passt or QEMU (-netdev stream,server=on) waits",
+	return guise_fail((int)-ret,
+			  "%s: cannot connect to %s: %s; expected a stream socket on "
+			  "which passt or QEMU (-netdev stream,server=on) waits",
 			  kind, path, strerror((int)-ret));
 }
 
@@ -259,8 +260,8 @@ static int stream_copy(const char *kind, const char *number)
 	return fd;
 }
 
-static int stream_open(struct guise_stack *s, struct guise_link *link,
-		       struct guise_link_port *port, const char *spec)
+static int stream_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
+		       const char *spec)
 {
 	const char *kind = link->kind;
 	int fd, err;

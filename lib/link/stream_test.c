@@ -213,7 +213,8 @@ static void odd_frames(void)
 	tap(send_all(peer, stream, 65540) && reaches(s, &link->rx_malformed, 3),
 	    "so is one of 65536");
 	make_frame(stream, 14);
-	tap(send_all(peer, stream, 18) && reaches(s, &link->rx_frames, 2) && link->rx_malformed == 3,
+	tap(send_all(peer, stream, 18) && reaches(s, &link->rx_frames, 2) &&
+		    link->rx_malformed == 3,
 	    "the shortest that there is arrives after them");
 	close(peer);
 	tap(is_lost(s), "a peer that has ended loses the link");

@@ -110,7 +110,8 @@ static void *pump(void *arg)
 				__atomic_or_fetch(&r->rx_pending, bits, __ATOMIC_RELAXED);
 				__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_RX, __ATOMIC_RELEASE);
 				/* Nobody polls for room, either: try. */
-				__atomic_or_fetch(&r->tx_held, __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED),
+				__atomic_or_fetch(&r->tx_held,
+						  __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED),
 						  __ATOMIC_RELAXED);
 			}
 			continue;

@@ -111,10 +111,31 @@ def as_nobody(far: Namespace, own_run_dir: Path, *words: str) -> Finished:
 def test_missing_privilege_for_a_tap(
     far: Namespace, leftovers: Leftovers, own_run_dir: Path
 ) -> None:
-    done = as_nobody(far, own_run_dir, "run", "--", "echo", "never")
+    done = as_nobody(far, own_run_dir, "run", "--link", "tap", "--", "echo", "never")
     assert done.status == 2, done
     assert done.stdout == b"", done
-    for word in ("CAP_NET_ADMIN", "sudo", "--link none", "ip tuntap add"):
+    for word in ("CAP_NET_ADMIN", "sudo", "passt", "--link none", "guise setup"):
+        assert word in done.errors, done
+    assert not leftovers.now()
+
+
+def test_without_a_default_route_passt_has_no_way(
+    far: Namespace, leftovers: Leftovers, own_run_dir: Path
+) -> None:
+    done = as_nobody(far, own_run_dir, "run", "--", "echo", "never")
+    assert (done.status, done.stdout) == (125, b""), done
+    assert "default route" in done.errors and "--link none" in done.errors, done
+    assert not leftovers.now()
+
+
+def test_without_passt_nothing_runs_over_the_hosts_stack(
+    far: Namespace, leftovers: Leftovers, own_run_dir: Path
+) -> None:
+    words = ["run", "--", "/bin/echo", "never"]
+    command = ["env", "PATH=/nowhere", f"GUISE_RUNDIR={own_run_dir}/run", str(GUISE), *words]
+    done = far.run(*unprivileged(*command))
+    assert (done.status, done.stdout) == (125, b""), done
+    for word in ("passt", "apt-get install passt", "guise setup", "--link none"):
         assert word in done.errors, done
     assert not leftovers.now()
 

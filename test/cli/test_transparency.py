@@ -20,12 +20,14 @@ def run(
         return process.finish()
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 @pytest.mark.parametrize("status", [0, 1, 7, 255])
 def test_exit_status(guise: GuiseSide, options: list[str], status: int) -> None:
     assert run(guise, options, "sh", "-c", f"exit {status}").status == status
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 @pytest.mark.parametrize("name", ["TERM", "KILL", "INT", "SEGV"])
 def test_death_by_a_signal(guise: GuiseSide, options: list[str], name: str) -> None:
@@ -33,6 +35,7 @@ def test_death_by_a_signal(guise: GuiseSide, options: list[str], name: str) -> N
     assert done.status == 128 + signal.Signals[f"SIG{name}"]
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 def test_a_shell_sees_the_same(guise: GuiseSide, options: list[str]) -> None:
     words = [str(word) for word in guise.words("sh", "-c", "kill -TERM $$", options=options)]
@@ -41,6 +44,7 @@ def test_a_shell_sees_the_same(guise: GuiseSide, options: list[str]) -> None:
     assert done.text == "status 143\n"
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 @pytest.mark.parametrize("name", ["TERM", "HUP", "USR1", "USR2", "INT"])
 def test_signals_reach_the_program(guise: GuiseSide, options: list[str], name: str) -> None:
@@ -52,6 +56,7 @@ def test_signals_reach_the_program(guise: GuiseSide, options: list[str], name: s
     assert (done.status, done.text) == (3, f"ready\ngot {name}\n"), done
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 def test_stdin_and_stdout_are_the_programs(guise: GuiseSide, options: list[str]) -> None:
     text = bytes(range(256)) * 4096
@@ -59,6 +64,7 @@ def test_stdin_and_stdout_are_the_programs(guise: GuiseSide, options: list[str])
     assert (done.status, done.stdout) == (0, text)
 
 
+@pytest.mark.also_without_root
 def test_nothing_is_said_that_was_not_asked_for(guise: GuiseSide) -> None:
     done = run(guise, [], "sh", "-c", "echo out; echo err >&2")
     assert (done.stdout, done.stderr) == (b"out\n", b"err\n")
@@ -72,6 +78,7 @@ def test_verbose_adds_one_line_of_proof(guise: GuiseSide) -> None:
     assert proof(done)["cc"] == "westwood"
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 def test_arguments_and_directory_are_kept(
     guise: GuiseSide, options: list[str], tmp_path: Path
@@ -82,6 +89,7 @@ def test_arguments_and_directory_are_kept(
     assert done.text == f"{tmp_path}\n<--cc><a b><><-v>"
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 def test_program_that_is_not_there(guise: GuiseSide, options: list[str]) -> None:
     for name in ("no-such-program", "/no/such/program"):
@@ -89,6 +97,7 @@ def test_program_that_is_not_there(guise: GuiseSide, options: list[str]) -> None
         assert done.status == 127 and name in done.errors, done
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 def test_program_that_cannot_be_executed(
     guise: GuiseSide, options: list[str], tmp_path: Path
@@ -101,6 +110,7 @@ def test_program_that_cannot_be_executed(
         assert done.status == 126 and str(path) in done.errors, done
 
 
+@pytest.mark.also_without_root
 def test_a_second_run_beside_the_first(guise: GuiseSide) -> None:
     """Both as a user would start them: guise finds names and addresses for each."""
     words = [str(GUISE), "run", "-v", "--", "sh", "-c", "echo ready; read -r line; echo over"]

@@ -85,6 +85,7 @@ def connected(guise: GuiseSide, drain: Drain, does: str, options: list[str]) -> 
         yield process
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 def test_ctrl_c(guise: GuiseSide, leftovers: Leftovers, options: list[str]) -> None:
     """The program gets the signal, and the holder does not."""
@@ -100,6 +101,7 @@ def test_ctrl_c(guise: GuiseSide, leftovers: Leftovers, options: list[str]) -> N
     assert "KeyboardInterrupt" in done.errors
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
 def test_program_is_killed_while_it_waits(
@@ -128,6 +130,7 @@ def test_peer_of_a_killed_program_is_told(
         leftovers.wait_until_none()
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
 def test_program_is_killed_while_it_sends(
@@ -169,6 +172,7 @@ def clean_up(guise: GuiseSide) -> None:
     guise.far.run(*command, env=guise.environment()).expect()
 
 
+@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 def test_holder_is_killed_while_the_program_waits(
     guise: GuiseSide, leftovers: Leftovers, options: list[str]
@@ -183,6 +187,7 @@ def test_holder_is_killed_while_the_program_waits(
     assert not leftovers.now()
 
 
+@pytest.mark.also_without_root
 def test_holder_is_killed_while_the_program_sends(
     guise: GuiseSide, drain: Drain, leftovers: Leftovers
 ) -> None:
@@ -224,6 +229,7 @@ def echoes(connection: socket.socket) -> None:
         assert got == sent
 
 
+@pytest.mark.also_without_root
 @pytest.mark.parametrize("holder_first", [True, False], ids=["holder-first", "program-first"])
 def test_holder_and_program_are_killed(
     guise: GuiseSide, leftovers: Leftovers, holder_first: bool

@@ -3,9 +3,11 @@
 
 import json
 
+import pytest
 from topology.side import PYTHON, GuiseSide, program
 
 
+@pytest.mark.also_without_root
 def test_connections_are_refused_and_the_stack_recovers(guise: GuiseSide) -> None:
     words = ["--memory", "32M"]
     done = guise.run(PYTHON, program("fill.py"), options=words, seconds=110).expect()

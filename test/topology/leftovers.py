@@ -16,9 +16,13 @@ class Leftovers:
     def __init__(self, far: Namespace, run_dir: Path) -> None:
         self.far = far
         self.run_dir = run_dir
-        self.interfaces = far.interfaces()
-        self.tables = far.tables()
-        self.sysctls = far.sysctls()
+        self.look()
+
+    def look(self) -> None:
+        """What there is now is no leftover."""
+        self.interfaces = self.far.interfaces()
+        self.tables = self.far.tables()
+        self.sysctls = self.far.sysctls()
 
     def now(self) -> list[str]:
         """In words; empty when there is nothing."""
@@ -27,7 +31,8 @@ class Leftovers:
         for key, value in self.far.sysctls().items():
             if key in self.sysctls and self.sysctls[key] != value:
                 found.append(f"{key}: {self.sysctls[key].strip()!r} became {value.strip()!r}")
-        found += [f"process {pid} (guise-holder)" for pid in self.far.processes("guise-holder")]
+        for program in ("guise-holder", "passt", "passt.avx2"):
+            found += [f"process {pid} ({program})" for pid in self.far.processes(program)]
         if self.run_dir.exists():
             found.append(f"{self.run_dir}, with {os.listdir(self.run_dir)}")
         return found

@@ -182,7 +182,8 @@ class GuiseSide(Side):
 
 
 PROOF = re.compile(
-    r"^(?:guise: )?(?P<cc>\w+) on the wire, (?P<connections>\d+) connections?, "
+    r"^(?:guise: )?(?P<cc>\w+) (?P<reach>on the wire|as far as passt), "
+    r"(?P<connections>\d+) connections?, "
     r"(?P<escaped>\d+) sockets? escaped to the host\n",
     re.MULTILINE,
 )

@@ -86,6 +86,7 @@ def test_default_is_cubic_and_the_host_keeps_its_own(
     assert upload(host, port) == before
 
 
+@pytest.mark.also_without_root
 def test_a_program_chooses_one_for_a_connection(guise: GuiseSide) -> None:
     script = (
         "import socket\n"

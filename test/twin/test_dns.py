@@ -34,6 +34,7 @@ def name_server(far: Namespace, tmp_path: Path) -> Iterator[Process]:
         yield server
 
 
+@pytest.mark.also_without_root
 @pytest.mark.parametrize(
     "question",
     [
@@ -63,6 +64,7 @@ def test_dig(host: HostSide, guise: GuiseSide, name_server: Process, question: l
     assert answer(guise) == on_host
 
 
+@pytest.mark.also_without_root
 def test_dig_over_ipv6(host: HostSide, guise: GuiseSide, name_server: Process) -> None:
     def answer(side: Side) -> str:
         return side.run("dig", "+short", "one.guise.test", f"@{side.peer6}").expect().text

@@ -16,6 +16,7 @@ def location(side: Side, content: Content, family: str) -> str:
     return f"http://{peer}:{content.port}"
 
 
+@pytest.mark.also_without_root
 @FAMILIES
 def test_curl_downloads(host: HostSide, guise: GuiseSide, content: Content, family: str) -> None:
     def fetch(side: Side) -> tuple[str, bytes]:
@@ -27,6 +28,7 @@ def test_curl_downloads(host: HostSide, guise: GuiseSide, content: Content, fami
     assert fetch(guise) == on_host
 
 
+@pytest.mark.also_without_root
 @FAMILIES
 def test_curl_uploads(
     host: HostSide, guise: GuiseSide, content: Content, tmp_path: Path, family: str
@@ -44,6 +46,7 @@ def test_curl_uploads(
     assert upload(guise) == on_host
 
 
+@pytest.mark.also_without_root
 def test_curl_downloads_several_files_at_once(
     host: HostSide, guise: GuiseSide, content: Content, tmp_path: Path
 ) -> None:
@@ -61,6 +64,7 @@ def test_curl_downloads_several_files_at_once(
     assert fetch(guise) == on_host
 
 
+@pytest.mark.also_without_root
 def test_curl_speaks_tls_to_a_server_of_a_local_authority(
     host: HostSide, guise: GuiseSide, content: Content, tmp_path: Path
 ) -> None:
@@ -82,6 +86,7 @@ def test_curl_speaks_tls_to_a_server_of_a_local_authority(
     assert both_ways(guise) == on_host
 
 
+@pytest.mark.also_without_root
 def test_curl_refuses_a_server_of_an_unknown_authority(
     host: HostSide, guise: GuiseSide, content: Content, tmp_path: Path
 ) -> None:
@@ -111,6 +116,7 @@ def test_curl_says_that_a_connection_is_refused(
     assert refused(guise) == on_host
 
 
+@pytest.mark.also_without_root
 @FAMILIES
 def test_wget_downloads(host: HostSide, guise: GuiseSide, content: Content, family: str) -> None:
     def fetch(side: Side) -> tuple[str, bytes]:
@@ -123,6 +129,7 @@ def test_wget_downloads(host: HostSide, guise: GuiseSide, content: Content, fami
     assert fetch(guise) == on_host
 
 
+@pytest.mark.also_without_root
 def test_wget_posts_a_file_and_reports_a_missing_page(
     host: HostSide, guise: GuiseSide, content: Content, tmp_path: Path
 ) -> None:

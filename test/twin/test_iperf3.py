@@ -68,6 +68,7 @@ def outcome(kind: Kind, finished: Finished) -> dict[str, object]:
     }
 
 
+@pytest.mark.also_without_root
 @every_kind
 def test_client(host: HostSide, guise: GuiseSide, far: Namespace, kind: Kind) -> None:
     def measure(side: Side) -> dict[str, object]:

@@ -5,6 +5,7 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from topology.content import Content, blob
 from topology.namespace import Namespace
 from topology.side import PYTHON, GuiseSide, HostSide, Side, program, wait_until_says
@@ -12,6 +13,7 @@ from topology.side import PYTHON, GuiseSide, HostSide, Side, program, wait_until
 CONNECTIONS = 1000
 
 
+@pytest.mark.also_without_root
 def test_urllib_downloads(host: HostSide, guise: GuiseSide, content: Content) -> None:
     script = (
         "import hashlib, sys, urllib.request\n"
@@ -61,6 +63,7 @@ def test_asyncio_server_holds_a_thousand_connections(
     assert echo(guise) == on_host
 
 
+@pytest.mark.also_without_root
 def test_asyncio_client_holds_a_thousand_connections(
     host: HostSide, guise: GuiseSide, far: Namespace
 ) -> None:

@@ -5,6 +5,7 @@ import csv
 import io
 import shlex
 
+import pytest
 from topology.content import blob
 from topology.namespace import Namespace
 from topology.side import BUILD, GuiseSide, HostSide, Side, wait_until_says
@@ -46,6 +47,7 @@ def test_server_serves_the_benchmark(host: HostSide, guise: GuiseSide, far: Name
     assert measure(guise) == on_host
 
 
+@pytest.mark.also_without_root
 def test_benchmark_runs_against_a_server(host: HostSide, guise: GuiseSide, far: Namespace) -> None:
     with far.start(*SERVER) as server:
         wait_until_says(server, READY)
@@ -74,6 +76,7 @@ def test_server_keeps_what_it_is_given(host: HostSide, guise: GuiseSide, far: Na
     assert keep(guise) == on_host
 
 
+@pytest.mark.also_without_root
 def test_client_talks_to_a_server_beside_it_on_one_stack(host: HostSide, guise: GuiseSide) -> None:
     """The shell starts both: three processes join one stack, and meet on its loopback."""
     script = (

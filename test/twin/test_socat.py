@@ -18,6 +18,7 @@ def bracketed(family: str, address: str, address6: str) -> str:
     return address if family == "4" else f"[{address6}]"
 
 
+@pytest.mark.also_without_root
 @FAMILIES
 def test_sends_a_file(
     host: HostSide, guise: GuiseSide, far: Namespace, tmp_path: Path, family: str
@@ -71,6 +72,7 @@ def test_carries_both_directions_until_both_have_ended(
     assert exchange(guise) == on_host
 
 
+@pytest.mark.also_without_root
 def test_datagrams(host: HostSide, guise: GuiseSide, far: Namespace) -> None:
     def ask(side: Side) -> bytes:
         echo = ["socat", "-d", "-d", "UDP4-RECVFROM:7000", "EXEC:cat"]
@@ -86,6 +88,7 @@ def test_datagrams(host: HostSide, guise: GuiseSide, far: Namespace) -> None:
     assert ask(guise) == on_host
 
 
+@pytest.mark.also_without_root
 def test_unix_sockets_stay_on_the_host(
     host: HostSide, guise: GuiseSide, far: Namespace, tmp_path: Path
 ) -> None:

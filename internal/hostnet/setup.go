@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Setup is what root does once, so that a user has his own TCP on the wire
+// without root: persistent taps of his, and a host that forwards and translates
+// for them, after a reboot as well.
+//
+// All that stands in two files: /etc/guise/taps lists the taps of all users,
+// and /etc/guise/forward is a script that makes them and the rest from that
+// list, and takes it back. It is run at once, and at each boot by a unit of
+// systemd, or an init script where there is update-rc.d. Neither needs guise:
+// root does not run what lies in a user's directory.
+type Setup struct {
+	User   string // a login or a number; "": who called sudo
+	Taps   int    // 0: one, or as many as he has
+	Undo   bool   // of that user; of all where none is known
+	DryRun bool
+	Out    io.Writer
+}
+
+//go:embed setup/forward
+var forwardScript string
+
+const (
+	setupDirectory = "/etc/guise"
+	setupTaps      = setupDirectory + "/taps"
+	setupForward   = setupDirectory + "/forward"
+	setupUnit      = "/etc/systemd/system/guise-setup.service"
+	setupWanted    = "/etc/systemd/system/multi-user.target.wants/guise-setup.service"
+	setupInit      = "/etc/init.d/guise-setup"
+
+	// MostSetupTaps are those of one user.
+	MostSetupTaps = 16
+)
+
+const setupUnitText = `# SPDX-License-Identifier: GPL-2.0-only
+# Written by guise setup; guise setup --undo removes it.
+[Unit]
+Description=Taps and forwarding for users of guise
+After=network.target systemd-sysctl.service nftables.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=` + setupForward + ` start
+ExecReload=` + setupForward + ` start
+ExecStop=` + setupForward + ` stop
+
+[Install]
+WantedBy=multi-user.target
+`
+
+// setupTap is a line of /etc/guise/taps.
+type setupTap struct {
+	name      string
+	uid       int
+	four, six netip.Prefix // the host's; six may be invalid: none
+}
+
+func (t setupTap) String() string {
+	six := "-"
+	if t.six.IsValid() {
+		six = t.six.String()
+	}
+	return fmt.Sprintf("%s %d %s %s", t.name, t.uid, t.four, six)
+}
+
+func readSetupTaps() ([]setupTap, error) {
+	text, err := os.ReadFile(setupTaps)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what was set up before: %w", err)
+	}
+	var taps []setupTap
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) != 4 {
+			return nil, fmt.Errorf("%s: %q is no line that guise wrote; expected NAME UID IPV4/LEN IPV6/LEN", setupTaps, line)
+		}
+		t := setupTap{name: words[0]}
+		var wrong error
+		if t.uid, err = strconv.Atoi(words[1]); err != nil {
+			wrong = err
+		}
+		if t.four, err = netip.ParsePrefix(words[2]); err != nil {
+			wrong = err
+		}
+		if words[3] != "-" {
+			if t.six, err = netip.ParsePrefix(words[3]); err != nil {
+				wrong = err
+			}
+		}
+		if wrong != nil {
+			return nil, fmt.Errorf("%s: %q: %w", setupTaps, line, wrong)
+		}
+		taps = append(taps, t)
+	}
+	return taps, nil
+}
+
+// owner finds the user, or none (-1) where nobody was named.
+func (s *Setup) owner() (uid int, name string, err error) {
+	name = s.User
+	if name == "" {
+		name = os.Getenv("SUDO_USER")
+	}
+	if name == "" || name == "root" && s.User == "" {
+		return -1, "", nil
+	}
+	found, err := user.Lookup(name)
+	if err != nil {
+		if n, e := strconv.ParseUint(name, 10, 31); e == nil {
+			return int(n), name, nil
+		}
+		return -1, "", refuse("--user %s: this host has no such user; expected a login or a user id", name)
+	}
+	uid, err = strconv.Atoi(found.Uid)
+	return uid, name, err
+}
+
+// Do sets up, or undoes.
+func (s *Setup) Do() error {
+	uid, name, err := s.owner()
+	switch {
+	case err != nil:
+		return err
+	case uid < 0 && !s.Undo:
+		return refuse("for whom? expected --user NAME, or to be called by sudo")
+	case uid == 0:
+		return refuse("root needs nothing set up: a tap is made for each run; expected --user NAME of somebody else")
+	case !s.DryRun && (os.Geteuid() != 0 || !Capability(unix.CAP_NET_ADMIN)):
+		return refuse("to set up taps for a user changes the host, and takes root: sudo guise setup; --dry-run prints what it would do")
+	}
+	before, err := readSetupTaps()
+	if err != nil {
+		return err
+	}
+	after, err := s.wanted(before, uid)
+	if err != nil {
+		return err
+	}
+	for _, t := range before {
+		if !slices.Contains(after, t) {
+			s.say("- tap %s of user %d (%s)", t.name, t.uid, t.four)
+		}
+	}
+	for _, t := range after {
+		if t.uid != uid {
+			continue
+		}
+		sign := "+"
+		if slices.Contains(before, t) {
+			sign = "="
+		}
+		s.say("%s tap %s of user %s (%d): host %s %s", sign, t.name, name, t.uid, t.four, t.sixText())
+	}
+	if len(after) == 0 {
+		return s.removeAll(before)
+	}
+	return s.install(before, after)
+}
+
+func (t setupTap) sixText() string {
+	if t.six.IsValid() {
+		return t.six.String()
+	}
+	return "(no IPv6)"
+}
+
+func (s *Setup) say(format string, args ...any) { fmt.Fprintf(s.Out, format+"\n", args...) }
+
+// wanted are the taps that there are to be.
+func (s *Setup) wanted(before []setupTap, uid int) ([]setupTap, error) {
+	if s.Undo {
+		return slices.DeleteFunc(slices.Clone(before), func(t setupTap) bool { return uid < 0 || t.uid == uid }), nil
+	}
+	if s.Taps < 0 || s.Taps > MostSetupTaps {
+		return nil, refuse("--taps %d: expected a number from 1 to %d", s.Taps, MostSetupTaps)
+	}
+	survey, err := surveyHost()
+	if err != nil {
+		return nil, err
+	}
+	have := 0
+	var after []setupTap
+	for _, t := range before {
+		survey.names[t.name] = true
+		survey.taken = append(survey.taken, t.four.Masked())
+		if t.six.IsValid() {
+			survey.taken = append(survey.taken, t.six.Masked())
+		}
+		if t.uid == uid {
+			if have++; s.Taps != 0 && have > s.Taps {
+				continue
+			}
+		}
+		after = append(after, t)
+	}
+	for want := max(s.Taps, 1); have < want; have++ {
+		t := setupTap{uid: uid}
+		for i := 0; ; i++ {
+			if t.name = fmt.Sprintf("%s%d", SetupPrefix, i); !survey.names[t.name] {
+				break
+			}
+		}
+		survey.names[t.name] = true
+		four, err := survey.taken.free4()
+		if err != nil {
+			return nil, err
+		}
+		t.four = four.host
+		survey.taken = append(survey.taken, four.host.Masked())
+		if survey.ipv6 {
+			six, err := survey.taken.free6()
+			if err != nil {
+				return nil, err
+			}
+			t.six = six.host
+			survey.taken = append(survey.taken, six.host.Masked())
+		}
+		after = append(after, t)
+	}
+	return after, nil
+}
+
+// install writes the files that are not as they should be, and has the script
+// make what is missing.
+func (s *Setup) install(before, after []setupTap) error {
+	for _, tool := range []struct{ program, pack string }{{"ip", "iproute2"}, {"nft", "nftables"}} {
+		if _, err := exec.LookPath(tool.program); err != nil {
+			return fmt.Errorf("%s is missing, with which the taps are made at each boot; install it (apt-get install %s)",
+				tool.program, tool.pack)
+		}
+	}
+	var lines strings.Builder
+	for _, t := range after {
+		fmt.Fprintln(&lines, t)
+	}
+	if err := s.write(setupForward, forwardScript, 0o755); err != nil {
+		return err
+	}
+	if err := s.write(setupTaps, lines.String(), 0o644); err != nil {
+		return err
+	}
+	if err := s.atBoot(); err != nil {
+		return err
+	}
+	for _, t := range before {
+		if !slices.Contains(after, t) {
+			if err := s.command("ip", "link", "delete", t.name); err != nil {
+				return err
+			}
+		}
+	}
+	return s.command(setupForward, "start")
+}
+
+// atBoot has the script run at each boot.
+func (s *Setup) atBoot() error {
+	if isDirectory("/run/systemd/system") {
+		if err := s.write(setupUnit, setupUnitText, 0o644); err != nil {
+			return err
+		}
+		if err := s.link(setupUnit, setupWanted); err != nil {
+			return err
+		}
+		return s.command("systemctl", "daemon-reload")
+	}
+	if _, err := exec.LookPath("update-rc.d"); err == nil && isDirectory(filepath.Dir(setupInit)) {
+		if err := s.link(setupForward, setupInit); err != nil {
+			return err
+		}
+		return s.command("update-rc.d", "guise-setup", "defaults")
+	}
+	s.say("! this host has neither systemd nor update-rc.d: have `%s start` run as root at each boot", setupForward)
+	return nil
+}
+
+// removeAll takes everything back.
+func (s *Setup) removeAll(before []setupTap) error {
+	if _, err := os.Lstat(setupForward); err == nil {
+		if err := s.command(setupForward, "stop"); err != nil {
+			return err
+		}
+	} else if len(before) == 0 {
+		s.say("nothing is set up")
+		return nil
+	}
+	unit, init := exists(setupUnit), exists(setupInit)
+	for _, path := range []string{setupWanted, setupUnit, setupInit, setupTaps, setupForward} {
+		if !exists(path) {
+			continue
+		}
+		s.say("- %s", path)
+		if s.DryRun {
+			continue
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	if !s.DryRun {
+		os.Remove(setupDirectory) // unless somebody else has put something there
+	}
+	if unit {
+		return s.command("systemctl", "daemon-reload")
+	}
+	if init {
+		return s.command("update-rc.d", "guise-setup", "remove")
+	}
+	return nil
+}
+
+// write writes a file that differs, whole or not at all.
+func (s *Setup) write(path, text string, mode fs.FileMode) error {
+	if now, err := os.ReadFile(path); err == nil && string(now) == text {
+		s.say("= %s", path)
+		return nil
+	}
+	s.say("+ %s", path)
+	if s.DryRun {
+		for line := range strings.Lines(text) {
+			s.say("    %s", strings.TrimSuffix(line, "\n"))
+		}
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	draft := path + ".new"
+	err := os.WriteFile(draft, []byte(text), mode)
+	if err == nil {
+		err = os.Chmod(draft, mode) // whatever the umask is
+	}
+	if err == nil {
+		err = os.Rename(draft, path)
+	}
+	if err != nil {
+		os.Remove(draft)
+	}
+	return err
+}
+
+func (s *Setup) link(target, path string) error {
+	if now, err := os.Readlink(path); err == nil && now == target {
+		s.say("= %s", path)
+		return nil
+	}
+	s.say("+ %s -> %s", path, target)
+	if s.DryRun {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(target, path)
+}
+
+func (s *Setup) command(argv ...string) error {
+	s.say("$ %s", strings.Join(argv, " "))
+	if s.DryRun {
+		return nil
+	}
+	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("`%s` failed (%w): %s", strings.Join(argv, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

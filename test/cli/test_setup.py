@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""guise setup: root once, then a user's own TCP on the wire without root; and back again."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+from topology.private import Machine, as_user
+from topology.namespace import Namespace
+from topology.process import Finished, eventually
+from topology.side import GUISE, proof, wait_until_says
+
+ALICE, BOB = (300_000 + 2 * (os.getpid() % 100_000) + i for i in range(2))
+
+
+@pytest.fixture
+def machine(far: Namespace) -> Iterator[Machine]:
+    with Machine(far) as machine:
+        if machine.run(*as_user(ALICE, "test", "-x", GUISE)).status:
+            pytest.skip(f"{GUISE} lies where only root may go")
+        yield machine
+
+
+def setup(machine: Machine, *flags: str) -> Finished:
+    return machine.run(GUISE, "setup", *flags)
+
+
+def runs(machine: Machine, uid: int, *command: str, flags: tuple[str, ...] = ()) -> Finished:
+    return machine.run(*as_user(uid, GUISE, "run", "-v", *flags, "--", *command))
+
+
+def no_holders(machine: Machine) -> None:
+    eventually(lambda: not machine.net.processes("guise-holder"), "the stacks have ended")
+
+
+def fetch(machine: Machine, uid: int, address: str, *flags: str) -> Finished:
+    """A connection to far, which says from where it came."""
+    listen = f"TCP{6 if ':' in address else 4}-LISTEN:7000,reuseaddr"
+    answer = ["socat", "-d", "-d", listen, "SYSTEM:echo $SOCAT_PEERADDR"]
+    place = f"[{address}]" if ":" in address else address
+    with machine.far.start(*answer) as server:
+        wait_until_says(server, "listening on")
+        return runs(machine, uid, "socat", "-u", f"TCP:{place}:7000", "-", flags=flags)
+
+
+def test_a_user_has_his_own_tcp_on_the_wire(machine: Machine) -> None:
+    before = fetch(machine, ALICE, "192.0.2.1").expect()
+    assert proof(before)["reach"] == "as far as passt"
+    setup(machine, "--user", str(ALICE)).expect()
+    for address, seen in (("192.0.2.1", "192.0.2.2"), ("2001:db8::1", "[2001:0db8:")):
+        done = fetch(machine, ALICE, address, "--cc", "westwood").expect()
+        assert proof(done)["reach"] == "on the wire"
+        assert proof(done)["cc"] == "westwood"
+        assert "passt" not in done.errors
+        assert seen in done.text, done
+    no_holders(machine)
+
+
+def test_a_second_run_of_it_changes_nothing(machine: Machine) -> None:
+    setup(machine, "--user", str(ALICE)).expect()
+    before = machine.state()
+    again = setup(machine, "--user", str(ALICE)).expect()
+    assert machine.state() == before
+    assert not [line for line in again.text.splitlines() if line[0] in "+-"], again
+
+
+def test_undo_leaves_nothing(machine: Machine) -> None:
+    machine.shell("chmod 600 /dev/net/tun")
+    before = machine.state()
+    for _ in range(2):
+        setup(machine, "--user", str(ALICE)).expect()
+        assert proof(fetch(machine, ALICE, "192.0.2.1").expect())["reach"] == "on the wire"
+        no_holders(machine)
+        setup(machine, "--undo", "--user", str(ALICE)).expect()
+        assert machine.state() == before
+    assert "nothing is set up" in setup(machine, "--undo").expect().text
+
+
+def test_two_users_side_by_side(machine: Machine) -> None:
+    before = machine.state()
+    setup(machine, "--user", str(ALICE)).expect()
+    setup(machine, "--user", str(BOB), "--taps", "2").expect()
+    link = ["run", "--link", "tap:guise-u0", "--", "true"]
+    stranger = machine.run(*as_user(BOB, GUISE, *link))
+    assert stranger.status == 2 and "not yours" in stranger.errors, stranger
+    for uid in (ALICE, BOB):
+        assert proof(fetch(machine, uid, "192.0.2.1").expect())["reach"] == "on the wire"
+    no_holders(machine)
+    setup(machine, "--undo", "--user", str(ALICE)).expect()
+    assert proof(fetch(machine, ALICE, "192.0.2.1").expect())["reach"] == "as far as passt"
+    assert proof(fetch(machine, BOB, "192.0.2.1").expect())["reach"] == "on the wire"
+    no_holders(machine)
+    setup(machine, "--undo").expect()
+    assert machine.state() == before
+
+
+def test_two_runs_at_once_get_a_tap_each_or_a_sentence(machine: Machine) -> None:
+    setup(machine, "--user", str(ALICE)).expect()
+    first = as_user(ALICE, GUISE, "run", "--", "sh", "-c", "echo runs; exec sleep 1000")
+    with machine.start(*first) as running:
+        wait_until_says(running, "runs")
+        second = runs(machine, ALICE, "true")
+        assert second.status == 125, second
+        for word in ("guise-u0", "--taps 2", "--link passt"):
+            assert word in second.errors, second
+        setup(machine, "--user", str(ALICE), "--taps", "2").expect()
+        addresses = runs(machine, ALICE, "ip", "-br", "-4", "address", "show", "eth0").expect()
+        assert "10.213.0.6/30" in addresses.text, addresses
+    no_holders(machine)
+
+
+def test_all_of_it_is_there_again_after_a_reboot(machine: Machine) -> None:
+    setup(machine, "--user", str(ALICE)).expect()
+    state = machine.state()
+    unit = machine.shell("cat /etc/systemd/system/multi-user.target.wants/guise-setup.service")
+    start = re.search(r"^ExecStart=(.+)$", unit, re.M)
+    assert start and "RemainAfterExit=yes" in unit
+    # What a boot forgets: devices, the firewall, /run; and the sysctls of a new namespace.
+    machine.shell("ip link delete guise-u0; nft flush ruleset; rm -r /run/guise-setup")
+    machine.shell(
+        "cd /proc/sys/net; for s in ipv4/conf/*/forwarding ipv6/conf/*/force_forwarding "
+        'ipv6/conf/all/forwarding; do [ ! -e "$s" ] || echo 0 > "$s"; done'
+    )
+    machine.run(*start[1].split()).expect()
+    ignored = re.compile(r"^\d+: ", re.M)
+    assert ignored.sub("", machine.state()) == ignored.sub("", state)
+    assert proof(fetch(machine, ALICE, "192.0.2.1").expect())["reach"] == "on the wire"
+    no_holders(machine)
+
+
+def test_the_host_becomes_no_router(machine: Machine, far: Namespace) -> None:
+    """far asks the machine to forward to a second cable of it."""
+    setup(machine, "--user", str(ALICE)).expect()
+    rules = machine.shell("nft list table ip guise_setup")
+    assert 'iifname "cable" oifname != "guise*" ct state new' in rules, rules
+
+
+def test_dry_run_prints_and_does_nothing(machine: Machine) -> None:
+    before = machine.state()
+    said = setup(machine, "--user", str(ALICE), "--dry-run").expect().text
+    for word in ("guise-u0", "/etc/guise/taps", "guise-setup.service", "masquerade", "$ /etc/"):
+        assert word in said
+    assert machine.state() == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ([], ["--user NAME", "sudo"]),
+        (["--user", "root"], ["root needs nothing"]),
+        (["--user", "no-such-user-here"], ["no-such-user-here", "login or a user id"]),
+        (["--user", "1234567", "--taps", "99"], ["99", "16"]),
+    ],
+)
+def test_what_cannot_be_is_named(machine: Machine, flags: list[str], words: list[str]) -> None:
+    done = machine.run("env", "-u", "SUDO_USER", GUISE, "setup", *flags)
+    assert done.status == 2, done
+    for word in words:
+        assert word in done.errors, done
+
+
+def test_without_root_it_says_so(machine: Machine) -> None:
+    done = machine.run(*as_user(ALICE, GUISE, "setup", "--user", str(ALICE)))
+    assert done.status == 2 and "sudo guise setup" in done.errors, done
+
+
+def test_a_tap_that_is_gone_is_not_replaced_silently(machine: Machine) -> None:
+    """Back to passt, which is said where it matters."""
+    setup(machine, "--user", str(ALICE)).expect()
+    machine.shell("ip link delete guise-u0")
+    done = fetch(machine, ALICE, "192.0.2.1", "--cc", "bbr").expect()
+    assert proof(done)["reach"] == "as far as passt"
+    assert "--cc bbr ends at passt" in done.errors and "guise setup" in done.errors, done
