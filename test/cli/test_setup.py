@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from topology.private import Machine, as_user
 from topology.namespace import Namespace
+from topology.private import Machine, as_user
 from topology.process import Finished, eventually
 from topology.side import GUISE, proof, wait_until_says
 

@@ -95,8 +95,9 @@ class Machine:
     def state(self) -> str:
         """All that setup could change."""
         return self.shell(
-            "nft list ruleset; ip -br link | cut -d' ' -f1; ip -o -4 address; ip -o -6 address"
-            " | sed 's/valid_lft.*//'; find /etc/guise /etc/systemd/system /run/guise-setup 2>&1 "
+            "nft list ruleset; ip -br link | cut -d' ' -f1; ip -o -4 address; "
+            "ip -o -6 address show scope global | sed 's/valid_lft.*//'; "
+            "find /etc/guise /etc/systemd/system /run/guise-setup 2>&1 "
             "-type f -o -type l; ls -l /dev/net/tun; cd /proc/sys/net; "
             "grep -r . ipv[46]/conf/*/*forwarding ipv6/conf/*/accept_ra | sort"
         )

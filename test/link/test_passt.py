@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A user without root and without flags: the stack goes out through passt, which comes and goes
+with it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from topology.content import Content
+from topology.leftovers import Leftovers
+from topology.namespace import Namespace
+from topology.process import eventually
+from topology.side import PYTHON, proof, wait_until_says
+from topology.user import User, UserSide, make_way_out, through_passt
+
+PASST = ("passt", "passt.avx2")
+
+
+@pytest.fixture
+def user(far: Namespace, run_dir: Path, tmp_path: Path, leftovers: Leftovers) -> Iterator[UserSide]:
+    person = User(tmp_path / "home")
+    make_way_out(far)
+    leftovers.look()
+    with person.shares(tmp_path):
+        yield UserSide(far, run_dir, person)
+
+
+def passts(far: Namespace) -> list[int]:
+    return [pid for name in PASST for pid in far.processes(name)]
+
+
+def test_a_user_without_flags_goes_out_through_passt(user: UserSide, content: Content) -> None:
+    user.options = []
+    for peer in (user.peer, f"[{user.peer6}]"):
+        fetch = ["curl", "-sS", f"http://{peer}:{content.port}/blob"]
+        with user.start(*fetch, options=["-v"]) as process:
+            done = process.finish().expect()
+        assert hashlib.sha256(done.stdout).hexdigest() == content.sha256
+        assert through_passt(done) and proof(done)["escaped"] == "0"
+        assert proof(done)["connections"] == "1", done
+        assert len(done.errors.splitlines()) == 1, done
+
+
+def test_what_ends_at_passt_is_said(user: UserSide) -> None:
+    for flags in (["--cc", "bbr"], ["--mptcp"], ["--cc", "reno", "--mptcp"]):
+        with user.start("true", options=flags) as process:
+            done = process.finish().expect()
+        assert len(done.errors.splitlines()) == 1, done
+        assert f"{flags[0]} " in done.errors and "ends at passt" in done.errors, done
+        assert "guise setup" in done.errors, done
+
+
+@pytest.mark.parametrize("victim", ["program", "holder", "both"])
+def test_passt_ends_with_the_stack_whoever_is_killed(user: UserSide, victim: str) -> None:
+    with user.start("sh", "-c", "echo runs; exec sleep 1000") as process:
+        wait_until_says(process, "runs")
+        assert len(passts(user.far)) == 1
+        if victim != "program":
+            for pid in user.far.processes("guise-holder"):
+                os.kill(pid, signal.SIGKILL)
+        if victim != "holder":
+            process.signal(signal.SIGKILL)
+            process.finish()
+        else:
+            process.signal(signal.SIGTERM)
+            process.finish()
+        eventually(lambda: not passts(user.far), "passt has ended")
+
+
+def test_passt_that_dies_in_mid_transfer_is_said(user: UserSide, content: Content) -> None:
+    """What is connected waits, as behind a pulled cable; a new connection finds no way."""
+    script = f"""
+import socket, sys
+with socket.create_connection(({user.peer!r}, {content.port}), 30) as s:
+    s.sendall(b"GET /blob HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+    s.recv(1000)
+    print("flows", flush=True)
+    sys.stdin.readline()
+    s.settimeout(1)
+    try:
+        while s.recv(1 << 20):
+            pass
+        print("ended")
+    except TimeoutError:
+        print("waits")
+with open("/dev/null") as carrier, socket.socket() as s:
+    s.settimeout(1)
+    try:
+        s.connect(({user.peer!r}, {content.port}))
+        print("connected")
+    except OSError as error:
+        print("no way:", error)
+"""
+    reader, writer = os.pipe()
+    with (
+        os.fdopen(reader, "rb") as stdin,
+        os.fdopen(writer, "wb") as tell,
+        user.start(PYTHON, "-c", script, stdin=stdin, options=["-v"]) as process,
+    ):
+        wait_until_says(process, "flows")
+        for pid in passts(user.far):
+            os.kill(pid, signal.SIGKILL)
+        eventually(lambda: "lost" in process.said().errors, "the loss is said")
+        tell.write(b"\n")
+        tell.flush()
+        done = process.finish().expect()
+    assert "waits\nno way:" in done.text, done
+    said = [line for line in done.errors.splitlines() if "is lost" in line]
+    assert len(said) == 1 and "passt has ended" in said[0] and "eth0" in said[0], done
+
+
+def test_a_download_does_not_wait_for_what_passt_drops(user: UserSide, far: Namespace) -> None:
+    """Each stall would take passt 2 s; three times as much as any socket holds has 30 s."""
+    send = ["socat", "-u", "OPEN:/dev/zero,readbytes=100000000", "TCP4-LISTEN:7000,reuseaddr"]
+    with far.start("socat", "-d", "-d", *send[1:]) as server:
+        wait_until_says(server, "listening")
+        count = ["sh", "-c", f"socat -u TCP4:{user.peer}:7000 - | wc -c"]
+        done = user.run(*count, seconds=100).expect()
+    assert done.text.strip() == "100000000", done

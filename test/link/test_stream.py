@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A stack on a Unix stream socket, with somebody else's implementation of the framing behind it.
+
+far ──tap── qemu_peer.py ──Unix socket── a stack of guise
+10.77.5.1                                10.77.5.2
+"""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from topology.content import Content
+from topology.leftovers import Leftovers
+from topology.namespace import Namespace
+from topology.process import Finished, eventually
+from topology.side import PYTHON, GuiseSide, HostSide, Side, wait_until_says
+
+PEER = str(Path(__file__).resolve().with_name("qemu_peer.py"))
+NUMBER = 5
+
+
+@pytest.fixture
+def stream(
+    far: Namespace, run_dir: Path, tmp_path: Path, leftovers: Leftovers
+) -> Iterator[GuiseSide]:
+    side = GuiseSide(far, run_dir, number=NUMBER, paths=0)
+    path = tmp_path / "socket"
+    with far.start(PYTHON, PEER, path, "peer0") as peer:
+        wait_until_says(peer, "waiting")
+        far.ip("address", "add", f"{side.peer}/24", "dev", "peer0")
+        far.ip("address", "add", f"{side.peer6}/64", "dev", "peer0", "nodad")
+        far.ip("link", "set", "peer0", "up")
+        leftovers.look()
+        side.options = ["--link", f"stream:{path}", "--ip", f"{side.address}/24"]
+        side.options += ["--ip", f"{side.address6}/64"]
+        yield side
+
+
+def test_a_program_downloads_and_uploads_through_a_peer_with_qemus_framing(
+    host: HostSide, stream: GuiseSide, content: Content, tmp_path: Path
+) -> None:
+    file = tmp_path / "blob"
+    file.write_bytes(content.blob)
+
+    def both_ways(side: Side) -> list[str]:
+        four, six = (f"http://{place}:{content.port}" for place in (side.peer, f"[{side.peer6}]"))
+        # One program, for the peer takes one visitor.
+        script = f"curl -sS {four}/blob && curl -sS -T {file} {six}/there"
+        out = side.run("sh", "-c", script).expect().stdout
+        down, up = out[: len(content.blob)], out[len(content.blob) :]
+        return [hashlib.sha256(down).hexdigest(), up.decode(), content.uploads[-1]]
+
+    on_host = both_ways(host)
+    assert on_host == [content.sha256, f"{content.sha256}\n", content.sha256]
+    assert both_ways(stream) == on_host
+
+
+def test_a_peer_that_speaks_something_else_loses_the_link(
+    far: Namespace, run_dir: Path, leftovers: Leftovers, tmp_path: Path
+) -> None:
+    path = tmp_path / "socket"
+    side = GuiseSide(far, run_dir, number=NUMBER, paths=0)
+    side.options = ["--link", f"stream:{path}", "--ip", f"{side.address}/24"]
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(1)
+        listener.settimeout(60)
+        with side.start("sh", "-c", "read line; ip -br link show eth0", stdin=-1) as program:
+            visitor, _ = listener.accept()
+            with visitor:
+                visitor.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+                def lost() -> Finished | None:
+                    said = program.said()
+                    return said if "is lost" in said.errors else None
+
+                eventually(lost, "the loss is said")
+                assert program.stdin
+                program.stdin.write(b"\n")
+                program.stdin.close()
+                done = program.finish().expect()
+    assert "NO-CARRIER" in done.text, done
+    assert f"a frame of {int.from_bytes(b'SSH-', 'big')} bytes" in done.errors, done
+    assert "65535" in done.errors and len(done.errors.splitlines()) == 1, done
