@@ -409,3 +409,85 @@ CASE(names_raw)
 	RAW(res_nsend(&state, query, n, answer, sizeof(answer)));
 	RAW(res_send(query, n, answer, sizeof(answer)));
 }
+
+static volatile sig_atomic_t told;
+
+static void tell(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)context;
+	told = info->si_value.sival_int;
+}
+
+static volatile int threads_told;
+
+static void tell_thread(union sigval value)
+{
+	__atomic_store_n(&threads_told, value.sival_int, __ATOMIC_RELEASE);
+}
+
+static void show_request(struct gaicb *r)
+{
+	struct sockaddr_in *in;
+
+	SHOW(gai_error(r));
+	if (gai_error(r))
+		return;
+	in = (struct sockaddr_in *)r->ar_result->ai_addr;
+	printf("%s:%d\n", inet_ntoa(in->sin_addr), ntohs(in->sin_port));
+	freeaddrinfo(r->ar_result);
+}
+
+/* Waits until all of them have an answer. */
+static void await_all(struct gaicb *list[], int n)
+{
+	struct timespec long_enough = { .tv_sec = 20 };
+
+	for (int i = 0; i < n; i++)
+		while (list[i] && gai_error(list[i]) == EAI_INPROGRESS)
+			gai_suspend((const struct gaicb *const *)&list[i], 1, &long_enough);
+}
+
+CASE(names_asynchronous)
+{
+	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
+	struct gaicb one = { .ar_name = "one", .ar_service = "80", .ar_request = &hints },
+		     four = { .ar_name = "four.guise.test", .ar_request = &hints },
+		     nothing = { .ar_name = "nothing", .ar_request = &hints },
+		     *list[] = { &one, NULL, &nothing, &four };
+	struct sigaction act = { .sa_sigaction = tell, .sa_flags = SA_SIGINFO };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL,
+				  .sigev_signo = SIGUSR1,
+				  .sigev_value.sival_int = 5 };
+	struct timespec moment = { .tv_nsec = 1000000 };
+	double deadline = now() + 20;
+
+	start_server();
+	SHOW(getaddrinfo_a(4711, list, 4, NULL) == EAI_SYSTEM);
+	SHOW(errno == EINVAL);
+	SHOW(getaddrinfo_a(GAI_WAIT, list, 4, NULL));
+	show_request(&one);
+	show_request(&nothing);
+	show_request(&four);
+	SHOW(gai_cancel(&one) == EAI_ALLDONE);
+	MUST(!sigaction(SIGUSR1, &act, NULL));
+	SHOW(getaddrinfo_a(GAI_NOWAIT, list, 4, &event));
+	await_all(list, 4);
+	while (!told && now() < deadline)
+		nanosleep(&moment, NULL);
+	SHOW(told);
+	show_request(&one);
+	show_request(&nothing);
+	show_request(&four);
+	event = (struct sigevent){ .sigev_notify = SIGEV_THREAD,
+				   .sigev_notify_function = tell_thread,
+				   .sigev_value.sival_int = 6 };
+	SHOW(getaddrinfo_a(GAI_NOWAIT, list, 4, &event));
+	await_all(list, 4);
+	while (!__atomic_load_n(&threads_told, __ATOMIC_ACQUIRE) && now() < deadline)
+		nanosleep(&moment, NULL);
+	SHOW(threads_told);
+	show_request(&one);
+	list[0] = list[2] = list[3] = NULL;
+	SHOW(gai_suspend((const struct gaicb *const *)list, 4, NULL) == EAI_ALLDONE);
+}
