@@ -20,9 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* AI_IDN_ALLOW_UNASSIGNED and AI_IDN_USE_STD3_ASCII_RULES: libc takes them and does nothing. */
+#define OLD_IDN_FLAGS 0x300
 #define KNOWN_FLAGS                                                                 \
 	(AI_PASSIVE | AI_CANONNAME | AI_NUMERICHOST | AI_ADDRCONFIG | AI_V4MAPPED | \
-	 AI_NUMERICSERV | AI_ALL | AI_IDN | AI_CANONIDN)
+	 AI_NUMERICSERV | AI_ALL | AI_IDN | AI_CANONIDN | OLD_IDN_FLAGS)
 
 #define ADDRESSES_MAX 64 /* more than DNS gives over UDP */
 
@@ -124,18 +126,18 @@ static int add_numeric(struct answer *a, const char *host, const struct addrinfo
 	text[n] = 0;
 	if (inet_pton(AF_INET6, text, &in6) != 1)
 		return 0;
+	if (hints->ai_family == AF_INET) {
+		if (!IN6_IS_ADDR_V4MAPPED(&in6))
+			return EAI_ADDRFAMILY;
+		memcpy(&in, in6.s6_addr + 12, sizeof(in));
+		add_v4(a, &in);
+		return 1;
+	}
 	if (host[n])
 		scope = scope_of(host + n + 1, &in6);
 	if (scope < 0)
 		return EAI_NONAME;
-	if (hints->ai_family != AF_INET) {
-		add_v6(a, &in6, (uint32_t)scope);
-	} else if (hints->ai_flags & AI_V4MAPPED && IN6_IS_ADDR_V4MAPPED(&in6)) {
-		memcpy(&in, in6.s6_addr + 12, sizeof(in));
-		add_v4(a, &in);
-	} else {
-		return EAI_ADDRFAMILY;
-	}
+	add_v6(a, &in6, (uint32_t)scope);
 	return 1;
 }
 

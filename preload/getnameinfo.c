@@ -14,7 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KNOWN_FLAGS (NI_NUMERICHOST | NI_NUMERICSERV | NI_NOFQDN | NI_NAMEREQD | NI_DGRAM | NI_IDN)
+/* NI_IDN_ALLOW_UNASSIGNED and NI_IDN_USE_STD3_ASCII_RULES: libc takes them and does nothing. */
+#define OLD_IDN_FLAGS 0xc0
+#define KNOWN_FLAGS                                                                      \
+	(NI_NUMERICHOST | NI_NUMERICSERV | NI_NOFQDN | NI_NAMEREQD | NI_DGRAM | NI_IDN | \
+	 OLD_IDN_FLAGS)
 
 static int copy(char *to, socklen_t room, const char *text)
 {

@@ -211,9 +211,8 @@ static void take_address(struct entries *to, struct nlmsghdr *h)
 		case IFA_BROADCAST:
 			take_inet(&e->other, i, a);
 			break;
-		case IFA_LOCAL: /* then IFA_ADDRESS, which came before, is the far end */
-			if (e->ifa.ifa_flags & IFF_POINTOPOINT)
-				e->other = e->addr;
+		case IFA_LOCAL: /* then IFA_ADDRESS, which came before, is the far end, if only in name */
+			e->other = e->addr;
 			take_inet(&e->addr, i, a);
 			break;
 		case IFA_ADDRESS:

@@ -91,12 +91,19 @@ static int by_name(const char *name, const struct addrinfo *hints, struct servic
 
 int service_find(const char *name, const struct addrinfo *hints, struct service list[SERVICES_MAX])
 {
-	bool asked = hints->ai_socktype || hints->ai_protocol;
+	bool asked = hints->ai_socktype || hints->ai_protocol, named = false;
 	const struct kind *first = kinds;
 	unsigned long port = 0;
 	char *end;
 	int n = 0;
 
+	/* "-1" is a name to libc. */
+	if (name && *name) {
+		port = strtoul(name, &end, 10);
+		if (*end && hints->ai_flags & AI_NUMERICSERV)
+			return EAI_NONAME;
+		named = *end || (int)port == -1;
+	}
 	while (asked && first < kinds + KINDS && !matches(first, hints))
 		first++;
 	if (first == kinds + KINDS)
@@ -104,10 +111,8 @@ int service_find(const char *name, const struct addrinfo *hints, struct service 
 	if (name && *name) {
 		if (asked && first->no_services)
 			return EAI_SERVICE;
-		port = strtoul(name, &end, 10);
-		if (*end)
-			return hints->ai_flags & AI_NUMERICSERV ? EAI_NONAME
-								: by_name(name, hints, list);
+		if (named)
+			return by_name(name, hints, list);
 	}
 	if (asked) {
 		add(&list[0], first, hints, htons((in_port_t)port));

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* sendfile and splice: every pair of a socket, a file, a pipe and a folder, and bad offsets. */
+#include "call.h"
+
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+
+#define ENDS 8
+
+static const char *const end_names[ENDS] = { "stream",  "datagram", "unconnected", "file",
+					     "pipe in", "pipe out", "folder",      "nothing" };
+
+/* One of each; the peers stay open and are drained by nobody. */
+static void open_ends(int fd[ENDS])
+{
+	int pair[2], pipes[2];
+
+	stream_pair(pair);
+	fd[0] = pair[0];
+	MUST(send(pair[1], "from the peer", 13, 0) == 13);
+	await(fd[0], POLLIN);
+	datagram_pair(pair);
+	fd[1] = pair[0];
+	MUST(send(pair[1], "datagram", 8, 0) == 8);
+	await(fd[1], POLLIN);
+	fd[2] = socket(AF_INET, SOCK_STREAM, 0);
+	fd[3] = memfd_create("content", 0);
+	MUST(write(fd[3], "what the file holds", 19) == 19);
+	MUST(!lseek(fd[3], 0, SEEK_SET));
+	MUST(!pipe2(pipes, O_NONBLOCK));
+	fd[4] = pipes[0];
+	fd[5] = pipes[1];
+	MUST(write(fd[5], "in the pipe", 11) == 11);
+	fd[6] = open("/", O_RDONLY | O_DIRECTORY);
+	fd[7] = 4711;
+	MUST(!fcntl(fd[0], F_SETFL, O_NONBLOCK));
+	MUST(!fcntl(fd[1], F_SETFL, O_NONBLOCK));
+}
+
+static void close_ends(int fd[ENDS])
+{
+	for (int i = 0; i < ENDS - 1; i++)
+		close(fd[i]);
+}
+
+CASE(sendfile_pairs)
+{
+	int fd[ENDS];
+
+	signal(SIGPIPE, SIG_IGN);
+	for (int out = 0; out < ENDS; out++)
+		for (int in = 0; in < ENDS; in++) {
+			off_t offset = 2;
+
+			/* Of a socket to the host's file: the host's kernel has its ways there. */
+			open_ends(fd);
+			TELL(sendfile(fd[out], fd[in], NULL, 5), "sendfile(%s, %s)", end_names[out],
+			     end_names[in]);
+			TELL(sendfile64(fd[out], fd[in], &offset, 5), "sendfile64(%s, %s, 2)",
+			     end_names[out], end_names[in]);
+			printf("offset %ld\n", (long)offset);
+			offset = -1;
+			TELL(sendfile(fd[out], fd[in], &offset, 5), "sendfile(%s, %s, -1)",
+			     end_names[out], end_names[in]);
+			TELL(sendfile(fd[out], fd[in], NULL, 0), "sendfile(%s, %s, nothing)",
+			     end_names[out], end_names[in]);
+			close_ends(fd);
+		}
+	open_ends(fd);
+	EACH_BAD_POINTER(p)
+	if (p->at)
+		TELL(sendfile(fd[0], fd[3], p->at, 5), "sendfile(offset %s)", p->name);
+	SHOW(sendfile(fd[0], open("/dev/null", O_WRONLY), NULL, 1));
+	SHOW(sendfile(fd[0], fd[3], NULL, (size_t)-1));
+	SHOW(lseek(fd[3], 0, SEEK_CUR));
+	SHOW(sendfile(fd[0], fd[3], NULL, 10));
+}
+
+CASE(splice_pairs)
+{
+	int fd[ENDS];
+	char buf[64];
+
+	signal(SIGPIPE, SIG_IGN);
+	for (int in = 0; in < ENDS; in++)
+		for (int out = 0; out < ENDS; out++) {
+			off64_t a = 0, b = 0;
+
+			open_ends(fd);
+			TELL(splice(fd[in], NULL, fd[out], NULL, 5, SPLICE_F_NONBLOCK),
+			     "splice(%s, %s)", end_names[in], end_names[out]);
+			TELL(splice(fd[in], &a, fd[out], NULL, 5, SPLICE_F_NONBLOCK),
+			     "splice(%s at 0, %s)", end_names[in], end_names[out]);
+			TELL(splice(fd[in], NULL, fd[out], &b, 5, SPLICE_F_NONBLOCK),
+			     "splice(%s, %s at 0)", end_names[in], end_names[out]);
+			TELL(splice(fd[in], NULL, fd[out], NULL, 0, 0), "splice(%s, %s, nothing)",
+			     end_names[in], end_names[out]);
+			TELL(splice(fd[in], NULL, fd[out], NULL, 5, 0x100), "splice(%s, %s, flags)",
+			     end_names[in], end_names[out]);
+			printf("offsets %ld %ld\n", (long)a, (long)b);
+			TELL(read(fd[4], buf, sizeof(buf)), "read(the pipe)");
+			TELL(recv(fd[0], buf, sizeof(buf), 0), "recv(the stream)");
+			close_ends(fd);
+		}
+}
