@@ -6,7 +6,8 @@
  * sendfile() reads and sends, in pieces of a size that stays in the cache. The
  * file's position, or the caller's offset, moves by what was sent, also when
  * the socket takes less than was read. Files that have no positions (pipes,
- * sockets) are refused with EINVAL, as the kernel refuses most of them.
+ * sockets) are refused, as the kernel refuses them, but that a socket may be
+ * sent into a pipe.
  *
  * splice() copies as well: it looks at what the source has (MSG_PEEK, tee()),
  * writes it, and takes from the source as much as was written, so that nothing
@@ -17,6 +18,7 @@
 #include "host/probe.h"
 #include "host/sys.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -66,36 +68,78 @@ static ssize_t send_from(int sfd, int in, off64_t from, size_t n)
 	return ret;
 }
 
-HOOK ssize_t sendfile64(int out, int in, off64_t *offset, size_t n)
+/* How a descriptor of the host was opened (O_RDONLY, ...), or -EBADF. */
+static long access_of(int fd)
 {
-	int from_stack = stack_fd(in), sfd = stack_fd(out);
-	off64_t at, position;
+	long flags = host_sys(SYS_fcntl, fd, F_GETFL, 0);
+
+	return flags < 0 || flags & O_PATH ? -EBADF : flags & O_ACCMODE;
+}
+
+static bool is_pipe(int fd)
+{
+	return host_sys(SYS_fcntl, fd, F_GETPIPE_SZ, 0) >= 0;
+}
+
+/* What the kernel looks at before it moves anything, in its order: 0 or -errno. */
+static long verify(int out, bool to_stack, int in, bool from_stack, const off64_t *offset, size_t n)
+{
+	long in_access = from_stack ? O_RDWR : access_of(in);
+	long out_access = to_stack ? O_RDWR : access_of(out);
+
+	if (offset && guise_readable(offset, sizeof(*offset)))
+		return -EFAULT;
+	if (in_access < 0 || in_access == O_WRONLY)
+		return -EBADF;
+	if (offset && (from_stack || host_sys(SYS_lseek, in, 0, SEEK_CUR) < 0))
+		return -ESPIPE;
+	if ((ssize_t)n < 0 || (offset && *offset < 0))
+		return -EINVAL;
+	return out_access < 0 || out_access == O_RDONLY ? -EBADF : 0;
+}
+
+/* From a file of the host to the stack. */
+static ssize_t send_file(int sfd, int in, off64_t *offset, size_t n)
+{
+	off64_t at, position = host_sys(SYS_lseek, in, 0, SEEK_CUR);
 	ssize_t sent;
 
-	if (from_stack == IS_STALE)
-		return preload_stale(in);
-	if (from_stack != ON_HOST) {
-		errno = EINVAL;
-		return -1;
-	}
-	HOST_UNLESS_PRIVATE(sfd, out, sendfile64, in, offset, n);
-
-	position = lseek64(in, 0, SEEK_CUR);
 	if (position < 0)
-		return (int)libc_result(errno == ESPIPE ? -EINVAL : -errno);
-	if (offset && guise_writable(offset, sizeof(*offset)))
-		return libc_result(-EFAULT);
-	at = offset ? *offset : position;
-	if (at < 0)
-		return (int)libc_result(-EINVAL);
+		return -EINVAL;
 	if (!n)
 		return 0;
+	at = offset ? *offset : position;
 	sent = send_from(sfd, in, at, n < MOST ? n : MOST);
+	if (sent == -EISDIR)
+		return -EINVAL;
+	if (offset && guise_writable(offset, sizeof(*offset)))
+		return -EFAULT;
 	if (sent > 0 && offset)
 		*offset = at + sent;
 	else if (sent > 0)
-		lseek64(in, at + sent, SEEK_SET);
-	return libc_result(sent);
+		host_sys(SYS_lseek, in, at + sent, SEEK_SET);
+	return sent;
+}
+
+HOOK ssize_t sendfile64(int out, int in, off64_t *offset, size_t n)
+{
+	int from = stack_fd(in), to = stack_fd(out);
+	long err;
+
+	if (from == IS_STALE || to == IS_STALE)
+		return preload_stale(from == IS_STALE ? in : out);
+	if (from == ON_HOST && to == ON_HOST)
+		return HOST(sendfile64)(out, in, offset, n);
+	err = verify(out, to != ON_HOST, in, from != ON_HOST, offset, n);
+	if (err)
+		return libc_result(err);
+	if (from == ON_HOST)
+		return libc_result(send_file(to, in, offset, n));
+	/* A socket has no positions: into a pipe only. */
+	if (to != ON_HOST || !is_pipe(out))
+		return libc_result(-EINVAL);
+	return splice(in, NULL, out, NULL, n,
+		      host_sys(SYS_fcntl, out, F_GETFL, 0) & O_NONBLOCK ? SPLICE_F_NONBLOCK : 0);
 }
 
 HOOK ssize_t sendfile(int out, int in, off_t *offset, size_t n) SAME_AS(sendfile64);
@@ -200,10 +244,31 @@ static long splice_piece(int pipe, int sfd, bool in, size_t n, unsigned int flag
 	return ret;
 }
 
+/* As verify(): the host's end must be a pipe, the stack's has no positions. */
+static long verify_splice(int host, bool reads, const off64_t *host_offset,
+			  const off64_t *stack_offset)
+{
+	long access = access_of(host);
+	bool pipe = is_pipe(host);
+
+	if (access < 0)
+		return access;
+	if (pipe && host_offset)
+		return -ESPIPE;
+	if ((host_offset && guise_readable(host_offset, sizeof(*host_offset))) ||
+	    (stack_offset && guise_readable(stack_offset, sizeof(*stack_offset))))
+		return -EFAULT;
+	if (access == (reads ? O_WRONLY : O_RDONLY))
+		return -EBADF;
+	return !pipe || stack_offset ? -EINVAL : 0;
+}
+
 HOOK ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t n,
 		    unsigned int flags)
 {
 	int from = stack_fd(in), to = stack_fd(out);
+	long err;
+
 	if (from == IS_STALE || to == IS_STALE)
 		return preload_stale(from == IS_STALE ? in : out);
 	if (from == ON_HOST && to == ON_HOST)
@@ -214,12 +279,11 @@ HOOK ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, si
 				    SPLICE_F_GIFT) ||
 	    (from != ON_HOST && to != ON_HOST))
 		return libc_result(-EINVAL);
-	if (host_sys(SYS_fcntl, from == ON_HOST ? in : out, F_GETFD) < 0)
-		return libc_result(-EBADF);
-	if (from == ON_HOST ? in_offset : out_offset)
-		return libc_result(-ESPIPE);
-	if (in_offset || out_offset)
-		return libc_result(-EINVAL);
+	err = verify_splice(from == ON_HOST ? in : out, from == ON_HOST,
+			    from == ON_HOST ? in_offset : out_offset,
+			    from == ON_HOST ? out_offset : in_offset);
+	if (err)
+		return libc_result(err);
 	n = n < PIECE ? n : PIECE;
 	return libc_result(from == ON_HOST ? splice_piece(in, to, true, n, flags)
 					   : splice_piece(out, from, false, n, flags));
