@@ -184,7 +184,8 @@ $(BUILD)/unit/holder/%_test: $(BUILD)/unit/obj/holder/%_test.o $(BUILD)/unit/hol
 $(BUILD)/unit/fuzz.a: $(call test_objects,$(fuzz_sources)) $(BUILD)/list/fuzz
 	$(make_archive)
 
-$(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/fuzz.a $(BUILD)/unit/libguise.a
+$(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/fuzz.a $(BUILD)/unit/holder.a \
+		$(BUILD)/unit/libguise.a
 	$(link_test)
 
 .SECONDARY:

@@ -5,8 +5,8 @@
  * A member is watched twice. Its channel hangs up when its program ends, by
  * exit or by exec (it is close-on-exec); a child that has forked and not yet
  * joined by itself may hold a copy, though, so the process's end is also seen
- * through a pidfd, where the host has them (Linux 5.3). Whichever comes first
- * counts.
+ * through a pidfd, or, where the host has none (before Linux 5.3) or refuses
+ * them, by a look at /proc each second. Whichever comes first counts.
  *
  * Links are watched as well, where a backend can tell why one was lost (a peer
  * that has ended hangs up): the holder is the one that says so, because it is
@@ -20,6 +20,7 @@
 
 #include "host/sys.h"
 #include "region/bury.h"
+#include "region/vcpu.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,6 +34,8 @@
 
 /* How soon the pump is called again that has not yet buried the dead. */
 #define BURIAL_MS 10
+/* How often the processes are looked at that there is no pidfd for. */
+#define LOOK_MS 1000
 
 /* What an event is about: the kind above, a process index below. */
 enum kind { SIGNALS = 1, TICKET, CHANNEL, PROCESS, LINK };
@@ -43,6 +46,8 @@ struct watch {
 	int epoll;
 	struct guise_server *v;
 	int pidfd[GUISE_MAX_PROCS];
+	bool blind; /* once a pidfd could not be had */
+	uint64_t next_look;
 };
 
 static int watch_fd(struct watch *w, int fd, enum kind kind, unsigned int proc)
@@ -71,6 +76,8 @@ static void member_came(struct watch *w, unsigned int proc)
 	w->pidfd[proc] = (int)host_sys(SYS_pidfd_open, pid, 0);
 	if (w->pidfd[proc] >= 0)
 		watch_fd(w, w->pidfd[proc], PROCESS, proc);
+	else
+		w->blind = true;
 	/* One that cannot be watched would keep the stack for ever. */
 	if (watch_fd(w, w->v->control[proc], CHANNEL, proc))
 		member_gone(w, proc);
@@ -141,12 +148,38 @@ static bool handle(struct watch *w, uint64_t what)
 	return true;
 }
 
+/* Members without a pidfd; how long until the next look, in milliseconds. */
+static int look(struct watch *w)
+{
+	uint64_t now = guise_host_now();
+
+	if (!w->blind || !w->v->members)
+		return -1;
+	if (now >= w->next_look) {
+		for (unsigned int i = 0; i < GUISE_MAX_PROCS; i++)
+			if (w->v->control[i] >= 0 && w->pidfd[i] < 0 && guise_server_ended(w->v, i))
+				member_gone(w, i);
+		w->next_look = now + LOOK_MS * 1000000ull;
+	}
+	return (int)((w->next_look - now) / 1000000) + 1;
+}
+
+static int patience(struct watch *w)
+{
+	int until_look = look(w);
+
+	if (guise_bury_unfinished(w->v->s) && (until_look < 0 || until_look > BURIAL_MS))
+		return BURIAL_MS;
+	return until_look;
+}
+
 int members_serve(struct guise_server *v, int signals, bool keep)
 {
 	struct epoll_event ev[64];
 	struct watch w = { .v = v };
 	bool going = true;
 	int err;
+	int timeout;
 	long n;
 
 	for (int i = 0; i < GUISE_MAX_PROCS; i++)
@@ -160,8 +193,12 @@ int members_serve(struct guise_server *v, int signals, bool keep)
 	if (!err)
 		err = watch_links(&w);
 	while (!err && going && (keep || v->members || v->ticket >= 0)) {
-		n = host_sys(SYS_epoll_pwait, w.epoll, ev, sizeof(ev) / sizeof(ev[0]),
-			     guise_bury_unfinished(v->s) ? BURIAL_MS : -1, NULL, 0);
+		timeout = patience(&w);
+		/* The last one may just have been found gone. */
+		if (!keep && !v->members && v->ticket < 0)
+			break;
+		n = host_sys(SYS_epoll_pwait, w.epoll, ev, sizeof(ev) / sizeof(ev[0]), timeout,
+			     NULL, 0);
 		if (n < 0 && n != -EINTR)
 			err = guise_fail((int)-n, "epoll: %s", strerror((int)-n));
 		for (long i = 0; i < n && going; i++)

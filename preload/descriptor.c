@@ -97,6 +97,9 @@ HOOK int close_range(unsigned int first, unsigned int last, int flags)
 
 	if (first > last || (unsigned int)flags & ~(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC))
 		return HOST(close_range)(first, last, flags);
+	/* A host that lacks it says so before anything is closed. */
+	if (HOST(close_range)(UINT_MAX, UINT_MAX, flags & (int)CLOSE_RANGE_CLOEXEC))
+		return -1;
 
 	fd = first > INT_MAX ? -1 : (int)first;
 	while (fd >= 0 && !(flags & CLOSE_RANGE_CLOEXEC) &&
@@ -120,8 +123,8 @@ HOOK void closefrom(int lowest)
 {
 	unsigned int from = lowest < 0 ? 0 : (unsigned int)lowest;
 
-	/* Hosts before 5.9 have no close_range. */
-	if (close_range(from, UINT_MAX, 0) && errno == ENOSYS)
+	/* Hosts before 5.9 have no close_range; some containers refuse it. */
+	if (close_range(from, UINT_MAX, 0) && (errno == ENOSYS || errno == EPERM))
 		for (long fd = sysconf(_SC_OPEN_MAX); --fd >= (long)from;)
 			close((int)fd);
 }

@@ -33,7 +33,7 @@ func ParseRate(text string) (uint64, error) {
 	if err != nil || n < 1000 || n > 1e12 {
 		return 0, fmt.Errorf("%q is not a rate that a path can have; expected 1kbit to 1000gbit", text)
 	}
-	return uint64(n), nil
+	return uint64(math.Round(n)), nil
 }
 
 // ParseLoss reads a percentage.

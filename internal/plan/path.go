@@ -48,7 +48,7 @@ func ParseEnd(text string) (End, error) {
 	} else if !named {
 		return e, fmt.Errorf("%q: expected tap:IFNAME", text)
 	}
-	if e.Namespace == "" && namespace != "tap" || strings.ContainsAny(e.Namespace, "/ \t") || e.Namespace == ".." || e.Namespace == "." {
+	if e.Namespace == "" && namespace != "tap" || strings.ContainsAny(e.Namespace, "/ ") || oneLine(e.Namespace) != nil || e.Namespace == ".." || e.Namespace == "." {
 		return e, fmt.Errorf("%q is no end of a path; expected the name of a network namespace, or tap:IFNAME", text)
 	}
 	if named {

@@ -10,7 +10,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <sys/resource.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
 
 #define FD_TOP  4096 /* no higher than this ... */
 #define FD_ROOM 128  /* ... and this many numbers for guise below the top */
@@ -52,4 +57,17 @@ int guise_fd_high(int fd)
 		}
 	}
 	return host_sys(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC) < 0 ? -EBADF : fd;
+}
+
+/*
+ * Hosts from Linux 6.3 on may refuse memory files that could be executed; older
+ * ones do not know the flag that says this one is not. -errno if there is none.
+ */
+int guise_fd_memory(const char *name, unsigned int flags)
+{
+	long fd = host_sys(SYS_memfd_create, name, flags | MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && fd != -EMFILE && fd != -ENFILE && fd != -ENOMEM)
+		fd = host_sys(SYS_memfd_create, name, flags | MFD_CLOEXEC);
+	return (int)fd;
 }

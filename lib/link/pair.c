@@ -223,7 +223,7 @@ int guise_cable_make(int fd[3])
 	long ret;
 
 	fd[1] = fd[2] = -1;
-	ret = host_sys(SYS_memfd_create, "guise-cable", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	ret = guise_fd_memory("guise-cable", MFD_ALLOW_SEALING);
 	fd[0] = (int)ret;
 	if (ret < 0)
 		goto fail;

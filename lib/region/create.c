@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/memfd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -295,7 +294,7 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	*err = read_image(s->image_fd, &im);
 	if (*err)
 		goto fail;
-	*err = (int)host_sys(SYS_memfd_create, "guise", MFD_CLOEXEC);
+	*err = guise_fd_memory("guise", 0);
 	if (*err >= 0) {
 		s->memfd = guise_fd_high(*err);
 		*err = (int)host_sys(SYS_ftruncate, s->memfd, GUISE_OFF_ARENA + memory);

@@ -81,6 +81,7 @@ int guise_region_map(struct guise_stack *s)
 {
 	const uint64_t at = GUISE_OFF_HEADER + __builtin_offsetof(struct guise_region, magic);
 	uint64_t head[4], base, size;
+	const int reserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	long got;
 	int err;
 
@@ -95,10 +96,11 @@ int guise_region_map(struct guise_stack *s)
 				  (uint32_t)head[1], GUISE_ABI);
 	base = head[2];
 	size = head[3];
-	got = host_sys(SYS_mmap, base, size, PROT_NONE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	got = host_sys(SYS_mmap, base, size, PROT_NONE, reserve | MAP_FIXED_NOREPLACE, -1, 0);
+	/* Where the flag is not known, or refused, the address is a hint. */
+	if (got < 0 && got != -EEXIST)
+		got = host_sys(SYS_mmap, base, size, PROT_NONE, reserve, -1, 0);
 	if (got != (long)base) {
-		/* Kernels before 4.17 take the address for a hint. */
 		if (got > 0)
 			host_sys(SYS_munmap, got, size);
 		return guise_fail(EADDRINUSE,

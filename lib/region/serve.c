@@ -115,38 +115,65 @@ static int check_sender(const struct incoming *in)
 	return 0;
 }
 
-/* Field 22 of /proc/PID/stat; 0 where it cannot be read. */
-static uint64_t start_time(int pid)
+/* Of /proc/PID/stat: fields 3, 20 and 22. False where it cannot be read. */
+struct process {
+	char state;
+	uint64_t threads, start_time;
+};
+
+static bool read_process(int pid, struct process *process)
 {
 	char path[32], text[1024], *p;
 	long fd, n;
 
+	memset(process, 0, sizeof(*process));
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
+		return false;
 	n = host_sys(SYS_read, fd, text, sizeof(text) - 1);
 	host_sys(SYS_close, fd);
 	if (n <= 0)
-		return 0;
+		return false;
 	text[n] = '\0';
 	/* The name in brackets may hold anything, brackets too; field 3 follows. */
 	p = strrchr(text, ')');
-	for (int field = 2; p && field < 22; field++)
+	for (int field = 3; p && field <= 22; field++) {
 		p = strchr(p + 1, ' ');
-	return p ? strtoull(p, NULL, 10) : 0;
+		if (p && field == 3)
+			process->state = p[1];
+		else if (p && field == 20)
+			process->threads = strtoull(p, NULL, 10);
+	}
+	process->start_time = p ? strtoull(p, NULL, 10) : 0;
+	return p;
+}
+
+bool guise_server_ended(const struct guise_server *v, unsigned int proc)
+{
+	const struct guise_proc *member = &v->s->region->procs[proc];
+	struct process now;
+
+	if (!member->start_time) /* never could be read */
+		return false;
+	if (!read_process(member->pid, &now) || now.start_time != member->start_time)
+		return true;
+	/* A first thread that has ended stays a zombie while others run. */
+	return (now.state == 'Z' || now.state == 'X') && now.threads <= 1;
 }
 
 static int claim_proc(struct guise_region *region, int pid)
 {
 	for (int i = 0; i < GUISE_MAX_PROCS; i++) {
 		struct guise_proc *p = &region->procs[i];
+		struct process process;
 
 		if (__atomic_load_n(&p->used, __ATOMIC_ACQUIRE))
 			continue;
 		memset(p, 0, sizeof(*p));
 		p->pid = pid;
-		p->start_time = start_time(pid);
+		read_process(pid, &process);
+		p->start_time = process.start_time;
 		__atomic_store_n(&p->used, 1, __ATOMIC_RELEASE);
 		return i;
 	}

@@ -27,6 +27,9 @@ int guise_server_request(struct guise_server *v);
 /* Reads what a member says on its channel; false when it has hung up. */
 bool guise_server_hear(struct guise_server *v, unsigned int proc);
 
+/* Whether the member's process has ended, for hosts without pidfds: asks /proc. */
+bool guise_server_ended(const struct guise_server *v, unsigned int proc);
+
 /* The member's program is gone: its tasks are for the reaper. */
 void guise_server_gone(struct guise_server *v, unsigned int proc);
 

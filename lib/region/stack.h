@@ -66,6 +66,8 @@ void guise_host_ops_init(struct guise_stack *s);
 
 /* Descriptors of guise's own are moved up here, out of the program's way. */
 int guise_fd_high(int fd);
+/* memfd_create(2) as this host wants it, close-on-exec; or -errno. */
+int guise_fd_memory(const char *name, unsigned int flags);
 /* A copy of fd up there, close-on-exec; fd itself stays. -errno on failure. */
 int guise_fd_copy(int fd);
 

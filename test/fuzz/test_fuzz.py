@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fuzzers of the receive paths: a bounded number of frames over each link finds nothing in the
-kernel that is shipped, and soon finds the bug in one that was built with it."""
+"""Fuzzers. Of the receive paths: a bounded number of frames over each link finds nothing in the
+kernel that is shipped, and soon finds the bug in one that was built with it. Of what the host side
+reads: the ring of a cable, requests to join, the plan and the texts in it."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ from topology.side import BUILD
 LINK_FUZZ = BUILD / "unit" / "fuzz" / "link_fuzz"
 RING_FUZZ = BUILD / "unit" / "fuzz" / "ring_fuzz"
 STREAM_FUZZ = BUILD / "unit" / "fuzz" / "stream_fuzz"
+JOIN_FUZZ = BUILD / "unit" / "fuzz" / "join_fuzz"
+PLAN_FUZZ = BUILD / "unit" / "fuzz" / "plan_fuzz"
 KERNEL = BUILD / "guise-kernel"
 PLANTED = BUILD / "guise-kernel-planted"
 CANNOT_RUN = 77
@@ -82,6 +85,25 @@ def test_a_stream_gives_the_frames_that_are_in_it_however_it_is_cut() -> None:
     assert sum_of["sent"] > 5_000
     assert sum_of["malformed"] > 1_000
     assert sum_of["ended"] > 50
+
+
+def test_anything_may_be_sent_to_a_holder_and_only_requests_are_admitted() -> None:
+    done = run([JOIN_FUZZ, "--turns", "8000"]).expect()
+    print(done.text)
+    sum_of = sums(done)
+    assert sum_of["requests"] == sum_of["admitted"] + sum_of["refused"] > 4_000
+    assert sum_of["admitted"] > 500
+    assert sum_of["refused"] > 2_000
+    assert sum_of["spoken"] > 500
+
+
+def test_any_text_may_be_a_plan_and_what_is_none_is_refused_with_its_line() -> None:
+    done = run([PLAN_FUZZ, "--turns", "8000"]).expect()
+    print(done.text)
+    sum_of = sums(done)
+    assert sum_of["plans"] == 8_000
+    assert sum_of["taken"] > 1_000
+    assert sum_of["parsed"] > 20_000
 
 
 def test_wrong_usage_names_the_links() -> None:

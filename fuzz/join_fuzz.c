@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The fuzzer of the join protocol (lib/region/join.h): a holder without a
+ * kernel, and joiners that send it anything.
+ *
+ *	join_fuzz [--turns N | --seconds S] [--seed N]
+ *
+ * A turn sends one message over the ticket, from a proper request to noise,
+ * with descriptors of all kinds and numbers, or lets a member speak on its
+ * channel. Whatever came: a request is answered at most once and well-formed,
+ * the proper ones are admitted and no other, and a refusal leaves no descriptor
+ * open, no place taken and no member behind. A part of the turns judges a
+ * damaged answer instead, as a joiner does.
+ */
+#include "random.h"
+
+#include "region/join.h"
+#include "region/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECONDS      60.0
+#define LENGTH_MOST  400 /* of a message; an answer has 304 */
+#define FDS_MOST     5
+#define MEMBERS_MOST 8 /* at a time */
+
+static struct guise_server server;
+static struct guise_stack holder;
+static int ticket;
+static uint64_t n_turns, n_requests, n_admitted, n_refused, n_answers, n_spoken;
+static int member[MEMBERS_MOST]; /* the joiners' ends, by the order of joining */
+static int member_proc[MEMBERS_MOST];
+static int members, baseline;
+
+static void fail(const char *what, long value)
+{
+	printf("FOUND in the join protocol, turn %llu: %s (%ld)\n", (unsigned long long)n_turns,
+	       what, value);
+	exit(1);
+}
+
+static void need(bool good, const char *what)
+{
+	if (!good) {
+		perror(what);
+		exit(1);
+	}
+}
+
+/* All descriptors of a run are low: the number of those open. */
+static int open_descriptors(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void make_holder(void)
+{
+	struct guise_region *r =
+		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int pair[2];
+
+	need(r != MAP_FAILED, "join_fuzz: no memory");
+	r->base = 0x7e9000000000;
+	r->procs[0].used = r->procs[1].used = 1;
+	holder.region = r;
+	holder.creator = true;
+	holder.pump_running = true; /* nobody buries here but forget() */
+	holder.slots = calloc(GUISE_MAX_SLOTS, sizeof(*holder.slots));
+	holder.control = holder.alive = -1;
+	holder.memfd = memfd_create("guise-test", MFD_CLOEXEC);
+	holder.image_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	holder.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	for (int i = 0; i < GUISE_MAX_LINKS; i++)
+		for (int k = 0; k < GUISE_LINK_FDS; k++)
+			holder.port[i].fd[k] = -1;
+	r->links[2].used = 1;
+	need(holder.slots && !pipe2(holder.port[2].fd, O_CLOEXEC), "join_fuzz: no pipe");
+	need(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), "join_fuzz: no pair");
+	ticket = pair[0];
+	if (guise_server_init(&server, &holder, pair[1]))
+		fail(guise_error(), 0);
+}
+
+/* What the reaper in the kernel does with the dead. */
+static void forget(int proc)
+{
+	if (!holder.region->procs[proc].used)
+		fail("a member had no place", proc);
+	memset(&holder.region->procs[proc], 0, sizeof(holder.region->procs[proc]));
+}
+
+static void damage(struct rng *r, uint8_t *bytes, size_t len)
+{
+	uint32_t times = 1 + rng_below(r, 4);
+
+	while (len && times--) {
+		uint8_t *at = bytes + rng_below(r, (uint32_t)len);
+
+		if (rng_one_in(r, 2))
+			*at ^= (uint8_t)(1u << rng_below(r, 8));
+		else
+			*at = (uint8_t)rng_next(r);
+	}
+}
+
+/* A descriptor to send along: fd[0] is sent, fd[1] (or -1) hears the answer. */
+static void make_descriptor(struct rng *r, int fd[2])
+{
+	fd[1] = -1;
+	switch (rng_below(r, 4)) {
+	case 0:
+		fd[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
+		break;
+	case 1:
+		fd[0] = eventfd(0, EFD_CLOEXEC);
+		break;
+	case 2:
+		need(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), "join_fuzz: no pair");
+		break;
+	default:
+		need(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd),
+		     "join_fuzz: no pair");
+	}
+	need(fd[0] >= 0, "join_fuzz: no descriptor");
+}
+
+static void send_message(const void *data, size_t len, int sent[][2], int fds)
+{
+	char control[CMSG_SPACE(FDS_MOST * sizeof(int))] __attribute__((aligned(16))) = { 0 };
+	struct iovec iov = { (void *)data, len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (fds) {
+		m.msg_control = control;
+		m.msg_controllen = CMSG_SPACE((size_t)fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN((size_t)fds * sizeof(int));
+		for (int i = 0; i < fds; i++)
+			memcpy(CMSG_DATA(c) + (size_t)i * sizeof(int), &sent[i][0], sizeof(int));
+	}
+	need(sendmsg(ticket, &m, 0) == (ssize_t)len, "join_fuzz: sendmsg");
+}
+
+/* Reads an answer and closes what came with it: its status, or 1 for none. */
+static int hear_answer(int channel)
+{
+	char control[CMSG_SPACE(GUISE_JOIN_MAX_FDS * sizeof(int))] __attribute__((aligned(16)));
+	struct guise_join_reply *reply = malloc(sizeof(*reply));
+	struct iovec iov = { reply, sizeof(*reply) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	int fds = 0, fd, status = 1;
+	ssize_t len;
+
+	need(reply, "join_fuzz: no memory");
+	len = recvmsg(channel, &m, MSG_DONTWAIT | MSG_TRUNC);
+	if (len > 0) {
+		for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
+			for (size_t at = CMSG_LEN(0); at < c->cmsg_len; at += sizeof(int), fds++) {
+				memcpy(&fd, (char *)c + at, sizeof(fd));
+				close(fd);
+			}
+		if (guise_join_check_reply(reply, (size_t)len, fds))
+			fail(guise_error(), len);
+		status = reply->status;
+		n_answers++;
+	}
+	free(reply);
+	return status;
+}
+
+static void leave(struct rng *r)
+{
+	int i = (int)rng_below(r, (uint32_t)members), proc = member_proc[i];
+
+	close(member[i]);
+	if (guise_server_hear(&server, (unsigned int)proc))
+		fail("a member that hung up is heard", proc);
+	guise_server_gone(&server, (unsigned int)proc);
+	forget(proc);
+	members--;
+	member[i] = member[members];
+	member_proc[i] = member_proc[members];
+}
+
+static void speak(struct rng *r)
+{
+	int i = (int)rng_below(r, (uint32_t)members), fd[1][2];
+	uint64_t refused = server.refused;
+	uint8_t noise[64];
+	struct iovec iov = { noise, 1 + rng_below(r, sizeof(noise)) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	for (size_t k = 0; k < sizeof(noise); k++)
+		noise[k] = (uint8_t)rng_next(r);
+	make_descriptor(r, fd[0]);
+	if (sendmsg(member[i], &m, MSG_NOSIGNAL) < 0 ||
+	    !guise_server_hear(&server, (unsigned int)member_proc[i]) ||
+	    server.refused != refused + 1)
+		fail("what a member says is not counted, or ends it", i);
+	close(fd[0][0]);
+	if (fd[0][1] >= 0)
+		close(fd[0][1]);
+	n_spoken++;
+}
+
+static void request(struct rng *r)
+{
+	struct guise_join_request proper = { .magic = GUISE_JOIN_MAGIC,
+					     .abi = GUISE_ABI,
+					     .pid = getpid() };
+	size_t len = sizeof(proper);
+	uint8_t *bytes;
+	int sent[FDS_MOST][2], fds = 1, ret, status;
+	bool good;
+
+	if (rng_one_in(r, 4))
+		fds = (int)rng_below(r, FDS_MOST + 1);
+	if (rng_one_in(r, 4))
+		len = rng_one_in(r, 4) ? rng_below(r, LENGTH_MOST)
+				       : rng_below(r, 2 * sizeof(proper));
+	bytes = calloc(1, len ? len : 1);
+	need(bytes, "join_fuzz: no memory");
+	memcpy(bytes, &proper, len < sizeof(proper) ? len : sizeof(proper));
+	if (rng_one_in(r, 2))
+		damage(r, bytes, len);
+	for (int i = 0; i < fds; i++)
+		make_descriptor(r, sent[i]);
+
+	/* The joiner's pid and the padding are not judged. */
+	good = fds == 1 && len == sizeof(proper) &&
+	       !memcmp(bytes, &proper, offsetof(struct guise_join_request, pid)) && sent[0][1] >= 0;
+	send_message(bytes, len, sent, fds);
+	for (int i = 0; i < fds; i++)
+		close(sent[i][0]);
+	free(bytes);
+
+	ret = guise_server_request(&server);
+	n_requests++;
+	if (ret >= 0 && !good)
+		fail("a request was admitted that must not be", ret);
+	if (ret < 0 && good)
+		fail(guise_error(), ret);
+	if (ret == -EPIPE || (ret == -EAGAIN && len))
+		fail("a request was taken for the end", ret);
+	if (guise_server_request(&server) != -EAGAIN)
+		fail("a message was taken for two", (long)len);
+	status = fds && sent[0][1] >= 0 ? hear_answer(sent[0][1]) : 1;
+	if (good != (status == 0))
+		fail("the answer is not what the holder says", status);
+	n_admitted += ret >= 0;
+	n_refused += ret < 0;
+	for (int i = ret >= 0 ? 1 : 0; i < fds; i++)
+		if (sent[i][1] >= 0)
+			close(sent[i][1]);
+	if (ret < 0)
+		return;
+	member[members] = sent[0][1];
+	member_proc[members++] = ret;
+	if (members == MEMBERS_MOST)
+		leave(r);
+}
+
+/* A joiner's judgement: what passes has all of its parts. */
+static void judge(struct rng *r)
+{
+	struct guise_join_reply *reply = calloc(1, sizeof(*reply));
+	int fds = (int)rng_below(r, GUISE_JOIN_MAX_FDS + 2), sum = GUISE_JOIN_FIXED_FDS;
+	bool good;
+
+	need(reply, "join_fuzz: no memory");
+	reply->magic = GUISE_JOIN_MAGIC;
+	reply->abi = GUISE_ABI;
+	reply->base = 0x7e9000000000;
+	for (int i = 0; i < GUISE_MAX_LINKS && sum < fds; i++) {
+		reply->links[i] = (uint8_t)rng_below(r, GUISE_LINK_FDS + 1);
+		sum += reply->links[i];
+	}
+	reply->fds = (uint32_t)(rng_one_in(r, 8) ? fds : sum);
+	if (rng_one_in(r, 2))
+		fds = (int)reply->fds;
+	if (rng_one_in(r, 2))
+		damage(r, (uint8_t *)reply, offsetof(struct guise_join_reply, error) + 8);
+	good = !guise_join_check_reply(reply, sizeof(*reply), fds);
+	sum = GUISE_JOIN_FIXED_FDS;
+	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
+		if (good && !reply->status && reply->links[i] > GUISE_LINK_FDS)
+			fail("an answer passed with too many descriptors of a link", i);
+		sum += reply->links[i];
+	}
+	if (good && (reply->status > 0 || (!reply->status && (sum != fds || fds < 0))))
+		fail("an answer passed whose descriptors are not there", fds);
+	if (good && !reply->status && (reply->proc >= GUISE_MAX_PROCS || reply->base % 4096))
+		fail("an answer passed with a place that is none", reply->proc);
+	free(reply);
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: join_fuzz [--turns N | --seconds S] [--seed N]\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = { { "turns", required_argument, NULL, 'n' },
+						 { "seconds", required_argument, NULL, 't' },
+						 { "seed", required_argument, NULL, 's' },
+						 { 0 } };
+	const char *given = getenv("FUZZ_SECONDS");
+	double seconds = given ? strtod(given, NULL) : SECONDS, began = now();
+	uint64_t turns = 0, seed = 1;
+	struct rng rng;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'n')
+			turns = strtoull(optarg, NULL, 10);
+		else if (c == 't')
+			seconds = strtod(optarg, NULL);
+		else if (c == 's')
+			seed = strtoull(optarg, NULL, 10);
+		else
+			return usage();
+	}
+	if (optind != argc)
+		return usage();
+	make_holder();
+	baseline = open_descriptors();
+	rng.state = seed;
+	for (; turns ? n_turns < turns : now() - began < seconds; n_turns++) {
+		uint32_t what = rng_below(&rng, 8);
+
+		if (what < 5)
+			request(&rng);
+		else if (what == 5 || !members)
+			judge(&rng);
+		else if (what == 6)
+			speak(&rng);
+		else
+			leave(&rng);
+		/* A member is two descriptors: the holder's end and the joiner's. */
+		if (open_descriptors() != baseline + 2 * members)
+			fail("a descriptor is left open, or one too many is closed",
+			     open_descriptors() - baseline - 2 * members);
+		if ((int)server.members != members)
+			fail("the holder counts other members", server.members);
+	}
+	printf("fuzz join: seed=%llu turns=%llu requests=%llu admitted=%llu refused=%llu "
+	       "answers=%llu spoken=%llu seconds=%.1f findings=0\n",
+	       (unsigned long long)seed, (unsigned long long)n_turns,
+	       (unsigned long long)n_requests, (unsigned long long)n_admitted,
+	       (unsigned long long)n_refused, (unsigned long long)n_answers,
+	       (unsigned long long)n_spoken, now() - began);
+	while (members)
+		leave(&rng);
+	guise_server_end(&server);
+	free(holder.slots);
+	return 0;
+}
