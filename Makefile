@@ -50,7 +50,8 @@ programs := \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 # (test/isa is compiled by its test, with the kernel's assembler.)
-test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard test/*/*.c))) $(BUILD)/test/redis-server
+test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard test/*/*.c))) $(BUILD)/test/redis-server \
+	$(BUILD)/test/unpacked
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
@@ -155,6 +156,11 @@ $(BUILD)/test/%: test/%.c $(BUILD)/libguise.so Makefile
 $(BUILD)/test/redis-server: FORCE
 	@mkdir -p $(@D)
 	@ln -sfn "$$(command -v redis-check-rdb || echo /usr/bin/redis-check-rdb)" $@
+
+# Other packages that would start a server are unpacked, and not installed.
+$(BUILD)/test/unpacked: FORCE
+	@mkdir -p $(@D)
+	@! command -v apt-get >/dev/null || make/unpack $@ $(shell . ./versions.env && echo $$PACKAGES_UNPACKED)
 
 # Unit tests take from these archives what they call; the rest of a part stays out.
 $(BUILD)/unit/libguise.a: $(call test_objects,$(lib_sources)) $(BUILD)/list/lib

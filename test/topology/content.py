@@ -135,7 +135,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate authority of the test's own, and a certificate of NAME that it signed."""
+    """A certificate authority of the test's own, and a certificate of NAME and of far's addresses
+    that it signed."""
 
     root: Path
     certificate: Path
@@ -145,7 +146,8 @@ class Authority:
     def make(cls, folder: Path) -> Self:
         authority = cls(folder / "root.pem", folder / "server.pem", folder / "server.key")
         key, request, names = (folder / name for name in ("root.key", "request", "names"))
-        names.write_text(f"subjectAltName=DNS:{NAME}\n", encoding="ascii")
+        addresses = "".join(f",IP:10.77.{i}.1" for i in (1, 2))  # far's, as the sides see it
+        names.write_text(f"subjectAltName=DNS:{NAME}{addresses}\n", encoding="ascii")
 
         def openssl(words: str, **files: Path) -> None:
             options = [word for key, file in files.items() for word in (f"-{key}", str(file))]
