@@ -233,7 +233,7 @@ arm64_programs := $(patsubst %.c,$(BUILD)/arm64/%,test/port/fault.c test/region/
 ## arm64: everything for arm64, cross-built, into build/arm64
 arm64:
 	@root=$$(. ./versions.env && make/arm64-root $$PACKAGES_ARM64) && \
-		$(MAKE) --no-print-directory BUILD=$(BUILD)/arm64 CROSS_COMPILE=aarch64-linux-gnu- \
+		$(MAKE) --no-print-directory BUILD=$(BUILD)/arm64 CROSS_COMPILE=aarch64-linux-gnu- SANITIZE= \
 		CFLAGS="$(CFLAGS) -idirafter $$root/usr/include" \
 		LDFLAGS="$(LDFLAGS) -L$$root/usr/lib/aarch64-linux-gnu" all $(arm64_programs)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from topology.emulated import ARM64, SLOW, EmulatedStack, Emulator, debian, packages
 from topology.process import run
-from topology.side import BUILD, program, wait_until_says
+from topology.side import BUILD, GUISE, program, wait_until_says
 
 KINDS = {"4k": [], "16k": ["-p", "16384"], "39bit": ["-R", "0x8000000000"]}
 
@@ -65,6 +65,14 @@ def test_curl_up_and_down_over_lo(emulator: Emulator, tmp_path: Path) -> None:
     assert counted["connections"] == 4  # two, each counted at both ends
     assert counted["members"] == 3
     assert not counted["lost"]
+
+
+def test_the_command_line_runs(root: Path) -> None:
+    """It starts no program here: that would need the host's kernel to know qemu."""
+    guise = Emulator(root).words(ARM64 / "guise", "run", "--print-config", "--link", "none")
+    host = run([GUISE, "run", "--print-config", "--link", "none", "--", "curl"]).expect()
+    emulated = run([*guise, "--", root / "usr/bin/curl"], seconds=SLOW).expect()
+    assert emulated.text == host.text
 
 
 def test_a_bad_pointer_fails_as_on_this_host(root: Path) -> None:
