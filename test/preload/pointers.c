@@ -17,16 +17,19 @@ static void prepare(void)
 	MUST(!pipe(pipes));
 }
 
+#define PAGE 65536 /* of any host */
+
 /* A page that can be read and not written, with something at its end. */
 static void *read_only(const void *content, size_t bytes)
 {
-	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *page =
+		mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	MUST(page != MAP_FAILED);
-	memcpy(page + 4096 - bytes, content, bytes);
-	MUST(!mprotect(page, 4096, PROT_READ));
-	MUST(!mprotect(page + 4096, 4096, PROT_NONE));
-	return page + 4096 - bytes;
+	memcpy(page + PAGE - bytes, content, bytes);
+	MUST(!mprotect(page, PAGE, PROT_READ));
+	MUST(!mprotect(page + PAGE, PAGE, PROT_NONE));
+	return page + PAGE - bytes;
 }
 
 CASE(poll_bad_pointers)
