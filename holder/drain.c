@@ -6,9 +6,12 @@
  * goes on delivering it. So does a stack whose last member has left: its pump
  * runs until every connection has been acknowledged to the end. A connection
  * that only waits for its peer to close (FIN_WAIT2, TIME_WAIT) has nothing left
- * to deliver and is not waited for.
+ * to deliver and is not waited for. What came from a program by a published port or
+ * a relayed address is delivered when the relay's connection has ended.
  */
 #include "drain.h"
+
+#include "relay.h"
 
 #include "host/sys.h"
 #include "region/bury.h"
@@ -83,14 +86,16 @@ static bool cut_off(const struct guise_stack *s)
 	return links && !live;
 }
 
-void drain(struct guise_stack *s, int signals)
+void drain(struct guise_stack *s, const struct relay *relay, int signals)
 {
 	struct pollfd p = { .fd = signals, .events = POLLIN };
 	const size_t size = 1 << 20;
 	char *buf = malloc(size);
 	int looks = GUISE_DRAIN_SECONDS * 1000 / LOOK_MS;
 
-	while (buf && looks-- && (burying(s) || (!cut_off(s) && unfinished(s, buf, size)))) {
+	while (buf && looks-- &&
+	       (burying(s) || (relay && !s->region->dead && relay_busy(relay)) ||
+		(!cut_off(s) && unfinished(s, buf, size)))) {
 		struct timespec t = { 0, LOOK_MS * 1000000l };
 
 		if (host_sys(SYS_ppoll, &p, 1, &t, NULL, 0) > 0)

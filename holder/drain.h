@@ -5,13 +5,15 @@
 
 #include "guise/guise.h"
 
+struct relay;
+
 /*
  * Waits until no connection of the stack has bytes or a FIN that its peer has
- * not acknowledged, for at most GUISE_DRAIN_SECONDS, or until a signal arrives
+ * not acknowledged, and relay (or NULL) has passed on what came from the stack, for at most GUISE_DRAIN_SECONDS, or until a signal arrives
  * on the descriptor signals.
  */
 #define GUISE_DRAIN_SECONDS 60
-void drain(struct guise_stack *s, int signals);
+void drain(struct guise_stack *s, const struct relay *relay, int signals);
 
 /* Connections in the text of /proc/net/tcp or tcp6 that are not done sending. */
 unsigned int drain_count(const char *text);

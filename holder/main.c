@@ -10,7 +10,8 @@
  *		known as soon as its line is read, and is undone whatever follows
  * 3 build	the stack is booted and configured, line by line; then the status
  *		says "ready"
- * 4 serve	members come and go (members.c), the pump runs in its own thread
+ * 4 serve	members come and go (members.c); the pump and the relays (relay.c) run in
+ *		threads of their own
  * 5 end	the counters are read, the members are told, the stack ends
  * 6 undo	the plan's program undoes what was changed on the host; then the
  *		status says "summary ..." and closes
@@ -22,6 +23,7 @@
 #include "drain.h"
 #include "members.h"
 #include "plan.h"
+#include "relay.h"
 #include "summary.h"
 
 #include "host/sys.h"
@@ -158,6 +160,8 @@ static bool live(struct plan *p, const struct args *a, int signals, char *json, 
 		say_error(a->status, line);
 	} else {
 		err = guise_server_init(&server, p->s, a->ticket);
+		if (!err && p->relay)
+			err = relay_start(p->relay, p->s);
 		if (err) {
 			say_error(a->status, 0);
 		} else {
@@ -165,9 +169,13 @@ static bool live(struct plan *p, const struct args *a, int signals, char *json, 
 			err = members_serve(&server, signals, p->keep);
 			if (err)
 				fprintf(stderr, "guise-holder: %s\n", guise_error());
+			if (p->relay)
+				relay_unpublish(p->relay);
 			if (!server.members)
-				drain(p->s, signals);
+				drain(p->s, p->relay, signals);
 			summary_write(&server, json, size);
+			if (p->relay)
+				relay_stop(p->relay);
 			guise_server_end(&server);
 		}
 	}

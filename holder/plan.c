@@ -7,6 +7,8 @@
  */
 #include "plan.h"
 
+#include "relay.h"
+
 #include "guise/host_ops.h"
 #include "host/sys.h"
 #include "region/stack.h"
@@ -168,6 +170,8 @@ static int apply_up(struct plan *p, char **word, int words)
 static int apply_address(struct plan *p, char **word, int words)
 {
 	(void)words;
+	if (p->relay)
+		relay_add_local(p->relay, word[2]);
 	return guise_addr_add(p->s, word[1], word[2]);
 }
 
@@ -256,6 +260,45 @@ static int apply_mptcp(struct plan *p, char **word, int words)
 				  "\"mptcp limits ADD_ADDR SUBFLOWS\"");
 }
 
+/* A stack in simulated time has no host beside it. */
+static int need_relay(struct plan *p, const char *directive)
+{
+	if (p->options.simulated)
+		return guise_fail(EINVAL, "%s: not in simulated time", directive);
+	if (!p->relay)
+		p->relay = calloc(1, sizeof(*p->relay));
+	return p->relay ? 0 : guise_fail(ENOMEM, "out of memory");
+}
+
+static int apply_relay(struct plan *p, char **word, int words)
+{
+	int err = need_relay(p, word[0]);
+
+	(void)words;
+	return err ? err : relay_add_map(p->relay, word[1], word[2]);
+}
+
+static int apply_publish(struct plan *p, char **word, int words)
+{
+	bool udp = !strcmp(word[2], "udp");
+	int fd, end = 0, err = need_relay(p, word[0]);
+	uint64_t port;
+
+	(void)words;
+	if (err)
+		return err;
+	if (sscanf(word[1], "fd=%d%n", &fd, &end) != 1 || word[1][end] || fd < 0)
+		return guise_fail(EINVAL, "publish: \"%s\" is not fd=N", word[1]);
+	if (!udp && strcmp(word[2], "tcp"))
+		return guise_fail(EINVAL, "publish: \"%s\" is neither tcp nor udp", word[2]);
+	err = guise_unit_count(word[3], "publish", &port);
+	if (err)
+		return err;
+	if (!port || port > 65535)
+		return guise_fail(EINVAL, "publish: %s is no port", word[3]);
+	return relay_add_publication(p->relay, fd, udp, (unsigned int)port);
+}
+
 static const struct directive directives[] = {
 	{ "name", SETTING, 1, 1, "NAME", apply_name },
 	{ "memory", SETTING, 1, 1, "BYTES|NM", apply_memory },
@@ -272,6 +315,8 @@ static const struct directive directives[] = {
 	{ "sysctl", STACK, 2, MANY, "KEY VALUE...", apply_sysctl },
 	{ "mptcp", STACK, 3, MANY, "endpoint ADDR dev IFNAME FLAG... | limits ADD_ADDR SUBFLOWS",
 	  apply_mptcp },
+	{ "relay", STACK, 2, 2, "ADDR[:PORT] HOST-ADDR[:PORT]", apply_relay },
+	{ "publish", STACK, 3, 3, "fd=N tcp|udp PORT", apply_publish },
 	{ "keep", ANYWHERE, 0, 0, "", apply_keep },
 	{ "undo", ANYWHERE, 2, 2, "PROGRAM JOURNAL", apply_undo },
 };
@@ -376,6 +421,7 @@ int plan_apply(struct plan *p)
 
 void plan_free(struct plan *p)
 {
+	free(p->relay);
 	free(p->cmdline);
 	free(p->line);
 	free(p->all_words);

@@ -10,6 +10,7 @@
 #define PLAN_MAX_BYTES (1u << 20)
 
 struct directive;
+struct relay;
 
 struct plan_line {
 	int number; /* as people count */
@@ -30,6 +31,7 @@ struct plan {
 	const char *undo_program, *undo_journal;
 
 	struct guise_stack *s; /* once booted */
+	struct relay *relay;   /* what it is to do; NULL: nothing */
 };
 
 /*

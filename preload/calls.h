@@ -148,7 +148,7 @@ CALL(epoll_pwait, epoll, epoll_signal_mask, "As epoll_wait.")
 CALL(epoll_pwait2, epoll, epoll_signal_mask, "As epoll_wait.")
 
 CLASS(resolver, "Names are looked up in /etc/hosts and by DNS over the stack. Servers: $GUISE_DNS, \
-else /etc/resolv.conf; a server of resolv.conf on 127.0.0.0/8 or ::1 is asked over the host.")
+else /etc/resolv.conf as the program sees it.")
 CALL(getaddrinfo, resolver, names_forward, "")
 CALL(getnameinfo, resolver, names_backward, "")
 CALL(gethostbyname, resolver, names_old_calls, "")
@@ -176,6 +176,19 @@ ALIAS(__res_nquery, res_nquery)
 ALIAS(__res_nsearch, res_nsearch)
 ALIAS(__res_nquerydomain, res_nquerydomain)
 ALIAS(__res_nsend, res_nsend)
+
+CLASS(file, "Files are the host's; but who opens /etc/resolv.conf for reading gets the one that \
+is right on the stack, when the host's is not.")
+CALL(open, file, resolv_conf_forms, "")
+CALL(open64, file, resolv_conf_forms, "")
+CALL(openat, file, resolv_conf_forms, "")
+CALL(openat64, file, resolv_conf_forms, "")
+CALL(fopen, file, resolv_conf_forms, "")
+CALL(fopen64, file, resolv_conf_forms, "")
+CALL(__open_2, file, resolv_conf_forms, "As open.")
+CALL(__open64_2, file, resolv_conf_forms, "As open.")
+CALL(__openat_2, file, resolv_conf_forms, "As openat.")
+CALL(__openat64_2, file, resolv_conf_forms, "As openat.")
 
 CLASS(interface, "The interfaces and addresses are the stack's, asked for by its own netlink.")
 CALL(getifaddrs, interface, interface_list, "")

@@ -18,6 +18,7 @@
 #include <resolv.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -41,6 +42,10 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t room, int flags, stru
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
 		size_t room);
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+int __openat_2(int dir, const char *path, int flags);
+int __openat64_2(int dir, const char *path, int flags);
 
 FILE *_IO_fdopen(int fd, const char *mode);
 int _IO_fclose(FILE *f);

@@ -8,10 +8,8 @@
  * search, ndots) and the "hosts:" line of /etc/nsswitch.conf. $GUISE_DNS, a
  * list "ADDR[:PORT],...", replaces the servers.
  *
- * A server of /etc/resolv.conf at a loopback address is a service of the host
- * (a resolver on 127.0.0.53 for example), which nobody can reach from the
- * stack: that one question goes over a socket of the host, and is counted as
- * one that escaped. So does no other.
+ * A server that only the host can reach stands in the program's resolv.conf with an
+ * address that the holder relays (files.c, holder/outward.c): here it is like any other.
  *
  * Each lookup reads the files anew: a laptop's servers change. Other sources
  * of /etc/nsswitch.conf (mdns, ldap, sss, myhostname) are not asked.
@@ -19,10 +17,7 @@
 #include "resolver.h"
 
 #include "preload.h"
-#include "region/stack.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,41 +50,10 @@ static int close_socket(ares_socket_t fd, void *unused)
 	return close(fd);
 }
 
-static bool is_hosts_server(const struct sockaddr *addr)
-{
-	const struct sockaddr_in *in = (const void *)addr;
-	const struct sockaddr_in6 *in6 = (const void *)addr;
-
-	if (addr->sa_family == AF_INET)
-		return in->sin_port == htons(53) && ntohl(in->sin_addr.s_addr) >> 24 == 127;
-	return addr->sa_family == AF_INET6 && in6->sin6_port == htons(53) &&
-	       IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
-}
-
-/* Puts a socket of the host in the place of fd. */
-static int move_to_host(int fd, int family)
-{
-	int type, host, ret;
-	socklen_t len = sizeof(type);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len))
-		return -1;
-	host = HOST(socket)(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (host < 0)
-		return -1;
-	__atomic_fetch_add(&preload_stack()->region->escaped, 1, __ATOMIC_RELAXED);
-	ret = dup3(host, fd, O_CLOEXEC);
-	HOST(close)(host);
-	return ret;
-}
-
 static int connect_socket(ares_socket_t fd, const struct sockaddr *addr, ares_socklen_t len,
-			  void *data)
+			  void *unused)
 {
-	const struct resolver *r = data;
-
-	if (!r->named_servers && is_hosts_server(addr) && move_to_host(fd, addr->sa_family) < 0)
-		return -1;
+	(void)unused;
 	return connect(fd, addr, len);
 }
 
@@ -139,15 +103,15 @@ int resolver_open(struct resolver *r, int flags)
 				   ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES);
 	if (status)
 		goto restore;
-	r->named_servers = servers && *servers;
-	if (r->named_servers) {
+	if (servers && *servers) {
 		status = ares_set_servers_ports_csv(r->channel, servers);
 		if (status) {
 			preload_say("GUISE_DNS=%s is not a list ADDR[:PORT],...", servers);
 			goto destroy;
 		}
 	}
-	ares_set_socket_functions(r->channel, &sockets, r);
+	ares_set_socket_functions(r->channel, &sockets, NULL);
+	resolver_reads_hosts(true);
 	return ARES_SUCCESS;
 
 destroy:
@@ -189,6 +153,7 @@ void resolver_run(struct resolver *r)
 
 void resolver_close(struct resolver *r)
 {
+	resolver_reads_hosts(false);
 	ares_destroy(r->channel);
 	pthread_setcancelstate(r->cancel_state, NULL);
 }

@@ -29,8 +29,10 @@ void resolver_options_line(struct resolver_options *o, const char *line);
 struct resolver {
 	ares_channel channel;
 	int cancel_state;
-	bool named_servers; /* $GUISE_DNS: all of them are reached over the stack */
 };
+
+/* files.c: this thread's reading of /etc/hosts is c-ares's, from now on or no more. */
+void resolver_reads_hosts(bool begins);
 
 int resolver_open(struct resolver *r, int flags);
 void resolver_run(struct resolver *r);

@@ -66,14 +66,36 @@ func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
 		}
 	}
 	show("netem", cmp.Or(s.Netem, "none"), flag("netem"))
+	f.printNames(s, show)
+	fmt.Fprintf(out, "\n# The plan that guise-holder would get:\n%s", s.Plan(holder.FirstLinkFD).Text())
+	return nil
+}
+
+// printNames shows how names are found, and the ways between the program and the host.
+func (f *runFlags) printNames(s *settings, show func(name, value, origin string)) {
+	servers, _ := hostnet.Resolvers()
 	for _, d := range s.dns {
 		show("dns", d.String(), "--dns")
 	}
-	if len(s.dns) == 0 {
-		for _, r := range hostnet.Resolvers() {
-			show("dns", r.String(), "default: the host's /etc/resolv.conf")
+	s.environment()
+	for _, d := range servers {
+		switch {
+		case len(s.dns) > 0:
+		case s.relayed && hostnet.HostsAlone(d):
+			show("dns", d.String(), "default: the host's /etc/resolv.conf, relayed by the holder")
+		default:
+			show("dns", d.String(), "default: the host's /etc/resolv.conf")
 		}
 	}
-	fmt.Fprintf(out, "\n# The plan that guise-holder would get:\n%s", s.Plan(holder.FirstLinkFD).Text())
-	return nil
+	value, origin := "off", "default"
+	if s.localhost {
+		value = "on: " + plan.HostName
+	}
+	if f.localhost != "" {
+		origin = "--localhost"
+	}
+	show("localhost", value, origin)
+	for _, p := range s.publications {
+		show("publish", fmt.Sprintf("%s is %d/%s of the stack", p.Host, p.Port, p.Protocol()), "--publish")
+	}
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -29,6 +28,8 @@ type runFlags struct {
 	ips         []string
 	gateways    []string
 	dns         []string
+	publish     []string
+	localhost   string
 	netem       string
 	name        string
 	memory      string
@@ -75,6 +76,9 @@ func newRun() *cobra.Command {
 	flags.StringArrayVar(&f.ips, "ip", nil, "address of the stack, as `[IFNAME=]ADDR/LEN` (repeatable; default: one that the host does not use)")
 	flags.StringArrayVar(&f.gateways, "gateway", nil, "router of the stack, as `[IFNAME=]ADDR` (repeatable; default: the host)")
 	flags.StringArrayVar(&f.dns, "dns", nil, "name server `ADDR` of the program, in place of the host's (repeatable)")
+	flags.StringArrayVarP(&f.publish, "publish", "p", nil, "make a port of the stack one of the host, as `[ADDR:]HOSTPORT:PORT[/udp]` "+
+		"(repeatable; ADDR 127.0.0.1 if not said; HOSTPORT 0: one that is free)")
+	flags.StringVar(&f.localhost, "localhost", "", "`on`: "+plan.HostName+" is the host's localhost, or off (default on, but off with --link none)")
 	flags.StringVar(&f.netem, "netem", "", "impair what the stack sends by `SPEC`, as tc-netem(8) says it: \"delay 20ms loss 0.2%\"")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the stack, for messages (default: the program's)")
 	flags.StringVar(&f.memory, "memory", "256M", "`SIZE` of the stack's memory")
@@ -86,7 +90,7 @@ func newRun() *cobra.Command {
 // settings are what the flags say, checked.
 type settings struct {
 	plan.Run
-	dns []netip.Addr
+	names
 }
 
 func (f *runFlags) settings(command []string) (*settings, error) {
@@ -133,12 +137,8 @@ func (f *runFlags) settings(command []string) (*settings, error) {
 			return nil, usage("--gateway: %w", err)
 		}
 	}
-	for _, text := range f.dns {
-		addr, err := netip.ParseAddr(text)
-		if err != nil {
-			return nil, usage("--dns: %q is no address; expected one as in 192.0.2.53 or 2001:db8::53", text)
-		}
-		s.dns = append(s.dns, addr)
+	if err := f.readNames(s); err != nil {
+		return nil, err
 	}
 	if err := plan.CheckNetem(s.Netem); err != nil {
 		return nil, usage("--netem: %w", err)
@@ -171,12 +171,7 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	if _, err := holder.Find(holder.Program); err != nil {
 		return err
 	}
-	if len(s.dns) > 0 {
-		if err := hostnet.CanUseResolvers(); err != nil {
-			return err
-		}
-	}
-
+	more := s.environment()
 	stop := catchSignals(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	h, err := f.prepare(s, stop)
 	if err != nil {
@@ -190,11 +185,7 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	if err != nil {
 		return errors.Join(err, abandon(h))
 	}
-	if len(s.dns) > 0 {
-		if err := hostnet.UseResolvers(s.dns); err != nil {
-			return errors.Join(err, abandon(h))
-		}
-	}
+	env = append(env, more...)
 	signal.Stop(stop)
 	select {
 	case caught := <-stop:
@@ -203,7 +194,6 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	}
 	f.warnOfPasst(s)
 	if f.verbose {
-		f.warnOfNames(s)
 		return attend(h, program, command, env, s.throughPasst())
 	}
 	return errors.Join(execute(program, command, env), abandon(h))
@@ -216,6 +206,11 @@ func (f *runFlags) prepare(s *settings, stop <-chan os.Signal) (h *holder.Holder
 	if f.name != "" {
 		id = f.name + "_" + id
 	}
+	ports, err := s.bindPorts()
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(ports)
 	host, err := hostnet.Prepare(id, s.Links)
 	if err != nil {
 		return nil, err
@@ -235,7 +230,7 @@ func (f *runFlags) prepare(s *settings, stop <-chan os.Signal) (h *holder.Holder
 			return nil, errors.Join(err, host.Undo())
 		}
 	}
-	h, pid, err := raise(s.Plan(holder.FirstLinkFD), host.Links, stop)
+	h, pid, err := raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports), stop)
 	if err != nil {
 		return nil, errors.Join(err, host.Undo())
 	}
@@ -298,20 +293,5 @@ func (f *runFlags) warnOfPasst(s *settings) {
 	if len(asked) > 0 && s.throughPasst() {
 		complain(fmt.Errorf("%s ends at passt, which speaks TCP of the host's own on the wire; `sudo guise setup`, once, "+
 			"gives you a tap that carries the stack's there", strings.Join(asked, " with ")))
-	}
-}
-
-// warnOfNames says why names cannot be resolved, when they cannot: a name
-// server on the host's own loopback is not on the stack's.
-func (f *runFlags) warnOfNames(s *settings) {
-	if len(s.dns) > 0 {
-		return
-	}
-	for _, r := range hostnet.Resolvers() {
-		if r.IsLoopback() {
-			complain(fmt.Errorf("the host's name server %s is on its loopback, where the stack cannot reach it; "+
-				"--dns ADDR names another", r))
-			return
-		}
 	}
 }

@@ -4,89 +4,89 @@ package hostnet
 
 import (
 	"bufio"
-	"fmt"
+	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"guise/internal/plan"
 )
 
 const resolvConf = "/etc/resolv.conf"
 
-// Resolvers are the name servers of the host's resolv.conf.
-func Resolvers() []netip.Addr {
-	file, err := os.Open(resolvConf)
-	if err != nil {
-		return nil
-	}
-	defer file.Close()
-	var found []netip.Addr
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		words := strings.Fields(lines.Text())
-		if len(words) < 2 || words[0] != "nameserver" {
-			continue
+// Resolvers is what the host's resolv.conf says: its name servers, and its other
+// lines. Without a server there, the one of the C library: 127.0.0.1.
+func Resolvers() (servers []netip.Addr, others []string) {
+	if file, err := os.Open(resolvConf); err == nil {
+		defer file.Close()
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			words := strings.Fields(lines.Text())
+			if len(words) == 0 || strings.ContainsRune("#;", rune(words[0][0])) {
+				continue
+			}
+			if words[0] != "nameserver" {
+				others = append(others, strings.Join(words, " "))
+				continue
+			}
+			if len(words) < 2 {
+				continue
+			}
+			if addr, err := netip.ParseAddr(words[1]); err == nil {
+				servers = append(servers, addr)
+			}
 		}
-		if addr, err := netip.ParseAddr(words[1]); err == nil {
-			found = append(found, addr.WithZone(""))
-		}
 	}
-	return found
+	if len(servers) == 0 {
+		servers = []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+	}
+	return servers, others
 }
 
-// CanUseResolvers says why UseResolvers would fail, before anything is done.
-func CanUseResolvers() error {
-	if !Capability(unix.CAP_SYS_ADMIN) {
-		return refuse("--dns takes CAP_SYS_ADMIN, for a mount namespace with its own resolv.conf; use sudo, or leave --dns out")
-	}
-	if _, err := os.Stat(resolvConf); err != nil {
-		return refuse("--dns replaces %s for the program, and that cannot be: %w", resolvConf, err)
-	}
-	return nil
-}
+// HostsAlone says whether only the host itself can reach an address: it is of its
+// loopback, or of one of its links.
+func HostsAlone(a netip.Addr) bool { return a.IsLoopback() || a.Zone() != "" }
 
-// UseResolvers gives this thread, and what it starts, a resolv.conf with
-// these name servers, as `ip netns exec` does: in a mount namespace of its
-// own. The thread must be locked to its goroutine.
-//
-// The new file lies in a file system that has no place in any namespace once
-// this returns: nothing is left to be removed.
-func UseResolvers(servers []netip.Addr) error {
-	target, err := filepath.EvalSymlinks(resolvConf)
-	if err != nil {
-		return err
-	}
-	scratch := "/tmp"
-	if strings.HasPrefix(target, scratch+"/") {
-		scratch = "/run"
-	}
-	text := "# written by guise run --dns\n"
+// ResolvConf is the text of a resolv.conf.
+func ResolvConf(servers []netip.Addr, others []string) string {
+	text := strings.Builder{}
+	text.WriteString("# written by guise run\n")
 	for _, s := range servers {
-		text += "nameserver " + s.String() + "\n"
+		text.WriteString("nameserver " + s.String() + "\n")
 	}
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("cannot make a mount namespace: %w", err)
+	for _, line := range others {
+		text.WriteString(line + "\n")
 	}
-	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return fmt.Errorf("cannot keep mounts from the host: %w", err)
+	return text.String()
+}
+
+// RelayResolvers gives those servers that only the host can reach addresses in the
+// stack that stand for them. Without such a server there are no relays.
+func RelayResolvers(servers []netip.Addr) (seen []netip.Addr, relays []plan.Relay) {
+	for _, s := range servers {
+		if HostsAlone(s) {
+			if s.Zone() != "" {
+				s = s.WithZone(strconv.Itoa(int(zone(s))))
+			}
+			addr, relay := plan.ResolverRelay(len(relays), s)
+			relays = append(relays, relay)
+			s = addr
+		}
+		seen = append(seen, s)
+		if len(seen) == 3 { // as many as the C library asks
+			break
+		}
 	}
-	if err := unix.Mount("tmpfs", scratch, "tmpfs", 0, "size=64k,mode=755"); err != nil {
-		return fmt.Errorf("cannot mount a file system for resolv.conf: %w", err)
+	return seen, relays
+}
+
+// zone is the number of the interface that an address names.
+func zone(a netip.Addr) uint32 {
+	if n, err := strconv.ParseUint(a.Zone(), 10, 32); err == nil {
+		return uint32(n)
 	}
-	source := filepath.Join(scratch, "resolv.conf")
-	err = os.WriteFile(source, []byte(text), 0o644)
-	if err == nil {
-		err = os.Chmod(source, 0o644) // whatever the umask is: daemons drop their rights
+	if link, err := net.InterfaceByName(a.Zone()); err == nil {
+		return uint32(link.Index)
 	}
-	if err == nil {
-		err = unix.Mount(source, target, "", unix.MS_BIND, "")
-	}
-	if e := unix.Unmount(scratch, unix.MNT_DETACH); err == nil {
-		err = e
-	}
-	if err != nil {
-		return fmt.Errorf("cannot give the program its own %s: %w", resolvConf, err)
-	}
-	return nil
+	return 0
 }

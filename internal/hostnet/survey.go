@@ -62,7 +62,9 @@ func surveyHost() (*survey, error) {
 			s.mtu = out
 		}
 	}
-	for _, r := range Resolvers() {
+	servers, _ := Resolvers()
+	for _, r := range servers {
+		r = r.WithZone("")
 		s.taken = append(s.taken, netip.PrefixFrom(r, r.BitLen()))
 	}
 	return s, nil

@@ -14,10 +14,13 @@ type Run struct {
 	Links   []*Link
 	Netem   string // "": none
 	Undo    *Undo
+
+	Relays       []Relay
+	Publications []*Publication
 }
 
 // Plan writes the plan; the descriptor of link i has the number firstFD + i
-// in the holder.
+// in the holder; the sockets of the publications follow.
 //
 // Sysctls come before the links, so that what they say of new interfaces
 // (net.ipv4.conf.default) holds for these; only those of one interface can
@@ -59,6 +62,12 @@ func (r *Run) Plan(firstFD int) *Plan {
 	}
 	if r.MPTCP && len(r.Links) > 1 {
 		r.addSubflows(p)
+	}
+	for _, relay := range r.Relays {
+		p.add(relay.Flag, "relay %s %s", relay.From, relay.To)
+	}
+	for i, publication := range r.Publications {
+		p.add(publication.Flag, "publish fd=%d %s %d", firstFD+len(r.Links)+i, publication.Protocol(), publication.Port)
 	}
 	return p
 }

@@ -25,6 +25,10 @@
  * lately: a partner on another core answers within microseconds, while on a
  * busy machine spinning only takes the partner's time away.
  *
+ * A thread that only serves others (a relay of the holder) waits in the background:
+ * it never leads, and is never promoted, so that a program's own wait is the one
+ * that sees the frame. The pump leads while nobody else waits.
+ *
  * In simulated time the last thread that is left with nothing to do moves the
  * clock to the next event instead of sleeping.
  */
@@ -45,6 +49,13 @@
 #define SPIN_MIN   64u
 #define SPIN_PROBE 32u /* spin once in so many waits, when it was not worth it */
 #define POLL_FEW   (2 + GUISE_MAX_LINKS + 32)
+
+static __thread bool in_background;
+
+void guise_wait_in_background(void)
+{
+	in_background = true;
+}
 
 void guise_ring_bell(struct guise_stack *s)
 {
@@ -347,7 +358,7 @@ void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang)
 bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps)
 {
 	struct guise_region *r = s->region;
-	bool lead = !r->leader || r->leader == r->pump_slot;
+	bool lead = !in_background && (!r->leader || r->leader == r->pump_slot);
 	uint64_t deadline = r->next_event;
 	bool rang = false;
 
@@ -363,7 +374,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 		r->leader_until = deadline;
 		r->leader_tx = __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED);
 		r->activity++;
-	} else {
+	} else if (!in_background) {
 		follow(s, slot);
 	}
 	__atomic_store_n(&slot->word, GUISE_WORD_SPIN, __ATOMIC_RELEASE);
@@ -379,7 +390,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	if (lead) {
 		if (r->leader == slot->id)
 			r->leader = 0;
-	} else {
+	} else if (!in_background) {
 		unfollow(s, slot);
 	}
 	guise_quiet_bell(s, slot, rang);

@@ -70,6 +70,10 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 /* Holding the virtual CPU, back from the above. */
 void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang);
 
+/* From now on this thread's waits leave the lead to others. Only in a process with
+ * a pump. */
+void guise_wait_in_background(void);
+
 /* Marks in irq_pending what the clock says. */
 void guise_note_time(struct guise_stack *s);
 

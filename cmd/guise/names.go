@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	"guise/internal/hostnet"
+	"guise/internal/plan"
+)
+
+// names are the ways between the program and the host: name servers, the
+// host's localhost, published ports.
+type names struct {
+	dns       []netip.Addr // --dns
+	localhost bool
+	relayed   bool // name servers that only the host can reach are relayed
+
+	publications []*plan.Publication
+}
+
+// readNames checks --dns, --localhost and --publish. A stack without links is
+// one without ways to the host, unless they are asked for.
+func (f *runFlags) readNames(s *settings) error {
+	for _, text := range f.dns {
+		addr, err := netip.ParseAddr(text)
+		if err != nil {
+			return usage("--dns: %q is no address; expected one as in 192.0.2.53 or 2001:db8::53", text)
+		}
+		s.dns = append(s.dns, addr)
+	}
+	switch f.localhost {
+	case "":
+		s.localhost = len(s.Links) > 0
+		s.relayed = s.localhost
+	case "on":
+		s.localhost, s.relayed = true, true
+	case "off":
+		s.relayed = len(s.Links) > 0
+	default:
+		return usage("--localhost: %q is neither on nor off", f.localhost)
+	}
+	if s.localhost {
+		s.Relays = append(s.Relays, plan.LocalhostRelays()...)
+	}
+	for _, text := range f.publish {
+		p, err := plan.ParsePublication(text)
+		if err != nil {
+			return usage("--publish: %w", err)
+		}
+		s.publications = append(s.publications, p)
+		s.Publications = append(s.Publications, p)
+	}
+	return nil
+}
+
+// environment makes the program's resolv.conf, and the relays it needs, and
+// returns what tells the program of it.
+func (s *settings) environment() (env []string) {
+	servers, others := hostnet.Resolvers()
+	seen, relays := servers, []plan.Relay(nil)
+	switch {
+	case len(s.dns) > 0:
+		seen = s.dns
+	case s.relayed:
+		seen, relays = hostnet.RelayResolvers(servers)
+	}
+	s.Relays = append(s.Relays, relays...)
+	if len(s.dns) > 0 || len(relays) > 0 {
+		env = append(env, "GUISE_RESOLV_CONF="+hostnet.ResolvConf(seen, others))
+	}
+	if s.localhost {
+		env = append(env, fmt.Sprintf("GUISE_HOSTS=%s %s\n%s %s\n",
+			plan.HostAddress, plan.HostName, plan.HostAddress6, plan.HostName))
+	}
+	return env
+}
+
+// bindPorts takes the host's ports for the stack, and says which ones the
+// kernel has chosen.
+func (s *settings) bindPorts() (files []*os.File, err error) {
+	for _, p := range s.publications {
+		chosen := p.Host.Port() == 0
+		file, err := hostnet.Bind(p)
+		if err != nil {
+			closeAll(files)
+			return nil, err
+		}
+		files = append(files, file)
+		if chosen {
+			complain(fmt.Errorf("port %d/%s of the stack is %s of the host", p.Port, p.Protocol(), p.Host))
+		}
+	}
+	return files, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, file := range files {
+		file.Close()
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Ends of relays: sockets of the stack and of the host, handled alike. */
+#include "end.h"
+
+#include "relay.h"
+
+#include <errno.h>
+
+void end_init(struct end *e, struct relay *r, bool inside, int fd, void *owner,
+	      void (*ready)(struct end *e, uint32_t events))
+{
+	*e = (struct end){
+		.relay = r,
+		.owner = owner,
+		.ready = ready,
+		.fd = fd,
+		.inside = inside,
+	};
+}
+
+int end_socket(struct end *e, int family, int type, int protocol)
+{
+	long fd;
+
+	type |= SOCK_NONBLOCK | SOCK_CLOEXEC;
+	fd = e->inside ? guise_call(relay_stack(e->relay), GUISE_NR_socket, family, type, protocol,
+				    0, 0, 0)
+		       : host_sys(SYS_socket, family, type, protocol);
+	if (fd >= 0)
+		e->fd = (int)fd;
+	return (int)fd;
+}
+
+int end_option(struct end *e, int level, int name, int value)
+{
+	return (int)end_call(e, setsockopt, level, name, &value, sizeof(value), 0);
+}
+
+int end_watch(struct end *e, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = e };
+	int op = !events ? EPOLL_CTL_DEL : e->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+	long ret;
+
+	if (events == e->watched)
+		return 0;
+	ret = e->inside ? guise_call(e->relay->s, GUISE_NR_epoll_ctl, e->relay->stack_epoll, op,
+				     e->fd, (long)&ev, 0, 0)
+			: host_sys(SYS_epoll_ctl, e->relay->host_epoll, op, e->fd, &ev);
+	if (!ret)
+		e->watched = events;
+	return (int)ret;
+}
+
+int end_error(struct end *e)
+{
+	socklen_t len = sizeof(int);
+	int err = 0;
+	long ret = end_call(e, getsockopt, SOL_SOCKET, SO_ERROR, &err, &len, 0);
+
+	return ret < 0 ? (int)ret : -err;
+}
+
+/* Nobody else has a copy, so that closing it also takes it out of the epoll. */
+void end_close(struct end *e)
+{
+	if (e->fd < 0)
+		return;
+	end_call(e, close, 0, 0, 0, 0, 0);
+	e->fd = -1;
+	e->watched = 0;
+}
+
+void end_reset(struct end *e)
+{
+	struct linger at_once = { .l_onoff = 1 };
+
+	if (e->fd < 0)
+		return;
+	end_call(e, setsockopt, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once), 0);
+	end_close(e);
+}

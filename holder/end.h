@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One end of a relay: a descriptor of the stack, or one of the host, and what is
+ * to happen when it is ready. No call here waits.
+ */
+#ifndef GUISE_HOLDER_END_H
+#define GUISE_HOLDER_END_H
+
+#include "guise/guise.h"
+#include "guise/syscall.h"
+#include "host/sys.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+struct relay;
+
+struct end {
+	struct relay *relay;
+	void *owner;
+	void (*ready)(struct end *e, uint32_t events);
+	int fd;      /* -1: closed */
+	bool inside; /* of the stack */
+	uint32_t watched;
+};
+
+struct guise_stack *relay_stack(const struct relay *r);
+
+/* The call of that name on the end's descriptor, with five more arguments. */
+#define end_call(e, name, b, c, d, x, f)                                                          \
+	((e)->inside ? guise_call(relay_stack((e)->relay), GUISE_NR_##name, (e)->fd, (long)(b),   \
+				  (long)(c), (long)(d), (long)(x), (long)(f))                     \
+		     : host_sys6(SYS_##name, (e)->fd, (long)(b), (long)(c), (long)(d), (long)(x), \
+				 (long)(f)))
+
+void end_init(struct end *e, struct relay *r, bool inside, int fd, void *owner,
+	      void (*ready)(struct end *e, uint32_t events));
+/* Opens a socket that does not wait; fd or -errno, which is also e->fd if not negative. */
+int end_socket(struct end *e, int family, int type, int protocol);
+int end_option(struct end *e, int level, int name, int value);
+/* Waits for these events, or, with 0, for none, not even for an end's being gone. */
+int end_watch(struct end *e, uint32_t events);
+/* The socket's pending error: 0 or -errno. */
+int end_error(struct end *e);
+void end_close(struct end *e);
+/* Closes a connection so that its peer sees a reset. */
+void end_reset(struct end *e);
+
+static inline socklen_t address_length(const struct sockaddr_storage *a)
+{
+	return a->ss_family == AF_INET ? 16 : 28;
+}
+
+#endif

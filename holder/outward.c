@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * TCP from the stack to relayed addresses.
+ *
+ * A connection must not be accepted before it is known whether the host's other
+ * end accepts it: a program that finds a port closed expects ECONNREFUSED from
+ * connect(), not a connection that is reset. So the request itself, the SYN, waits
+ * in a queue (nfnetlink_queue) while the relay connects on the host:
+ *
+ *	connected	the SYN goes on, marked; tproxy gives it to the relay's
+ *			listener, and both connections are joined (stream.c)
+ *	refused		the SYN goes on, marked, and is answered by a reset
+ *	no way there	... by ICMP host unreachable
+ *	no answer	it is dropped; the program's own connect() times out as ever
+ *
+ * The rules are in ruleset.c. None of this depends on where the SYN comes from: it
+ * serves a program of the stack (over lo) as it serves what is routed to the stack.
+ *
+ * At most MOST requests are in the queue; further ones are dropped, and TCP repeats
+ * them. One that was let through and then not accepted is given up after a while.
+ */
+#include "outward.h"
+
+#include "datagram.h"
+#include "ruleset.h"
+#include "stream.h"
+
+#include "region/stack.h"
+#include "setup/nl.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_queue.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST	    512
+#define PATIENCE_MS 20000
+#define HEADERS	    128 /* of a packet, that are looked at */
+
+struct pending {
+	struct grave grave;
+	struct pending *next, **place;
+	struct end host;
+	struct sockaddr_storage client, dst;
+	uint32_t packet; /* in the queue */
+	bool connected;
+	uint64_t since;
+};
+
+static bool same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+
+	if (a->ss_family != b->ss_family || a4->sin_port != b4->sin_port)
+		return false;
+	return a->ss_family == AF_INET ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
+				       : !memcmp(&a6->sin6_addr, &b6->sin6_addr, 16);
+}
+
+bool outward_map(const struct relay *r, const struct sockaddr_storage *dst,
+		 struct sockaddr_storage *to)
+{
+	const in_port_t port = ((const struct sockaddr_in *)dst)->sin_port;
+
+	for (unsigned int i = 0; i < r->maps; i++) {
+		struct sockaddr_storage from = r->map[i].from;
+		struct sockaddr_in *in = (void *)&from;
+
+		if (!in->sin_port)
+			in->sin_port = port;
+		if (!same(&from, dst))
+			continue;
+		*to = r->map[i].to;
+		if (!((struct sockaddr_in *)to)->sin_port)
+			((struct sockaddr_in *)to)->sin_port = port;
+		return true;
+	}
+	return false;
+}
+
+static void give_up(struct pending *p)
+{
+	struct relay *r = p->host.relay;
+
+	end_close(&p->host);
+	*p->place = p->next;
+	if (p->next)
+		p->next->place = p->place;
+	r->pendings--;
+	relay_bury(r, &p->grave);
+}
+
+static struct pending *find(struct relay *r, const struct sockaddr_storage *client,
+			    const struct sockaddr_storage *dst)
+{
+	struct pending *p = r->pending;
+
+	while (p && (!same(&p->client, client) || !same(&p->dst, dst)))
+		p = p->next;
+	return p;
+}
+
+/* ---- the queue ----------------------------------------------------------------- */
+
+static long tell_queue(struct relay *r, struct guise_nl *m)
+{
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	struct nlmsghdr *h = (void *)m->buf;
+
+	h->nlmsg_len = (uint32_t)m->len;
+	h->nlmsg_flags = NLM_F_REQUEST;
+	return end_call(&r->queue, sendto, m->buf, m->len, 0, &kernel, sizeof(kernel));
+}
+
+static void queue_message(struct guise_nl *m, int type)
+{
+	struct nfgenmsg body = { .version = NFNETLINK_V0, .res_id = htons(RULESET_QUEUE) };
+
+	guise_nl_begin(m, (uint16_t)(NFNL_SUBSYS_QUEUE << 8 | type), 0, &body, sizeof(body));
+}
+
+/* mark 0: drop. */
+static void verdict(struct relay *r, uint32_t packet, uint32_t mark)
+{
+	struct nfqnl_msg_verdict_hdr v = { htonl(mark ? NF_REPEAT : NF_DROP), htonl(packet) };
+	struct guise_nl m;
+
+	queue_message(&m, NFQNL_MSG_VERDICT);
+	guise_nl_put(&m, NFQA_VERDICT_HDR, &v, sizeof(v));
+	if (mark)
+		guise_nl_u32(&m, NFQA_MARK, htonl(mark));
+	tell_queue(r, &m);
+}
+
+static uint32_t mark_of(int err)
+{
+	switch (-err) {
+	case 0:
+		return RULESET_GO;
+	case ECONNREFUSED:
+		return RULESET_REFUSE;
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EACCES:
+	case EPERM:
+	case EADDRNOTAVAIL:
+	case EAFNOSUPPORT:
+		return RULESET_UNREACHABLE;
+	default: /* no answer, no room: the program's own time-out */
+		return 0;
+	}
+}
+
+/* How the connection on the host went. */
+static void decide(struct pending *p, int err)
+{
+	verdict(p->host.relay, p->packet, mark_of(err));
+	if (err) {
+		give_up(p);
+		return;
+	}
+	p->connected = true;
+	/* Not watched until it has been accepted inside. */
+	end_watch(&p->host, 0);
+}
+
+static void host_ready(struct end *e, uint32_t events)
+{
+	(void)events;
+	decide(e->owner, end_error(e));
+}
+
+static void request(struct relay *r, uint32_t packet, const struct sockaddr_storage *client,
+		    const struct sockaddr_storage *dst)
+{
+	struct pending *p = find(r, client, dst);
+	struct sockaddr_storage to;
+	long ret;
+
+	if (p) { /* repeated meanwhile */
+		verdict(r, packet, p->connected ? RULESET_GO : 0);
+		return;
+	}
+	if (!outward_map(r, dst, &to) || r->pendings == MOST || r->n_streams >= RELAY_STREAMS) {
+		verdict(r, packet, 0);
+		return;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p) {
+		verdict(r, packet, 0);
+		return;
+	}
+	end_init(&p->host, r, false, -1, p, host_ready);
+	p->client = *client;
+	p->dst = *dst;
+	p->packet = packet;
+	p->since = r->now;
+	p->next = r->pending;
+	p->place = &r->pending;
+	if (p->next)
+		p->next->place = &p->next;
+	r->pending = p;
+	r->pendings++;
+	ret = end_socket(&p->host, to.ss_family, SOCK_STREAM, 0);
+	if (ret >= 0)
+		ret = end_call(&p->host, connect, &to, address_length(&to), 0, 0, 0);
+	if (ret == -EINPROGRESS) {
+		ret = end_watch(&p->host, EPOLLOUT);
+		if (!ret)
+			return;
+	}
+	decide(p, (int)ret);
+}
+
+/* Addresses and ports of a TCP packet; false if it is none. */
+static bool addresses(const uint8_t *b, size_t n, struct sockaddr_storage *client,
+		      struct sockaddr_storage *dst)
+{
+	struct sockaddr_in *c4 = (void *)client, *d4 = (void *)dst;
+	struct sockaddr_in6 *c6 = (void *)client, *d6 = (void *)dst;
+	size_t ports;
+
+	memset(client, 0, sizeof(*client));
+	memset(dst, 0, sizeof(*dst));
+	if (n >= 20 && b[0] >> 4 == 4 && b[9] == IPPROTO_TCP) {
+		client->ss_family = dst->ss_family = AF_INET;
+		memcpy(&c4->sin_addr, b + 12, 4);
+		memcpy(&d4->sin_addr, b + 16, 4);
+		ports = (b[0] & 15) * 4u;
+	} else if (n >= 40 && b[0] >> 4 == 6 && b[6] == IPPROTO_TCP) {
+		client->ss_family = dst->ss_family = AF_INET6;
+		memcpy(&c6->sin6_addr, b + 8, 16);
+		memcpy(&d6->sin6_addr, b + 24, 16);
+		ports = 40;
+	} else {
+		return false;
+	}
+	if (n < ports + 4)
+		return false;
+	memcpy(&c4->sin_port, b + ports, 2);
+	memcpy(&d4->sin_port, b + ports + 2, 2);
+	return true;
+}
+
+static void queued(struct relay *r, const struct nlmsghdr *h)
+{
+	size_t at = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(struct nfgenmsg));
+	const char *base = (const char *)h;
+	struct sockaddr_storage client, dst;
+	struct nfqnl_msg_packet_hdr header;
+	const uint8_t *payload = NULL;
+	bool known = false;
+	size_t n = 0;
+	struct nlattr a;
+
+	for (; at + NLA_HDRLEN <= h->nlmsg_len; at += NLA_ALIGN(a.nla_len)) {
+		memcpy(&a, base + at, sizeof(a));
+		if (a.nla_len < NLA_HDRLEN || at + a.nla_len > h->nlmsg_len)
+			break;
+		if (a.nla_type == NFQA_PACKET_HDR && a.nla_len >= NLA_HDRLEN + sizeof(header)) {
+			memcpy(&header, base + at + NLA_HDRLEN, sizeof(header));
+			known = true;
+		} else if (a.nla_type == NFQA_PAYLOAD) {
+			payload = (const uint8_t *)base + at + NLA_HDRLEN;
+			n = a.nla_len - NLA_HDRLEN;
+		}
+	}
+	if (!known)
+		return;
+	if (addresses(payload, n, &client, &dst))
+		request(r, ntohl(header.packet_id), &client, &dst);
+	else
+		verdict(r, ntohl(header.packet_id), 0);
+}
+
+static void queue_ready(struct end *e, uint32_t events)
+{
+	char buf[16384] __attribute__((aligned(NLMSG_ALIGNTO)));
+	const struct nlmsghdr *h;
+	long n;
+
+	(void)events;
+	while ((n = end_call(e, recvfrom, buf, sizeof(buf), MSG_DONTWAIT, 0, 0)) > 0)
+		for (h = (void *)buf; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n))
+			if (h->nlmsg_type == (NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET))
+				queued(e->relay, h);
+}
+
+static int open_queue(struct relay *r)
+{
+	struct nfqnl_msg_config_cmd bind = { .command = NFQNL_CFG_CMD_BIND };
+	struct nfqnl_msg_config_params params = {
+		.copy_range = htonl(HEADERS),
+		.copy_mode = NFQNL_COPY_PACKET,
+	};
+	struct guise_nl m;
+	long ret;
+
+	end_init(&r->queue, r, true, -1, NULL, queue_ready);
+	ret = end_socket(&r->queue, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
+	if (ret < 0)
+		return (int)ret;
+	queue_message(&m, NFQNL_MSG_CONFIG);
+	guise_nl_put(&m, NFQA_CFG_CMD, &bind, sizeof(bind));
+	guise_nl_put(&m, NFQA_CFG_PARAMS, &params, sizeof(params));
+	guise_nl_u32(&m, NFQA_CFG_QUEUE_MAXLEN, htonl(2 * MOST));
+	ret = tell_queue(r, &m);
+	return ret < 0 ? (int)ret : end_watch(&r->queue, EPOLLIN);
+}
+
+/* ---- what comes out of it ------------------------------------------------------- */
+
+static void listener_ready(struct end *e, uint32_t events)
+{
+	struct sockaddr_storage client, dst;
+	struct pending *p;
+
+	(void)events;
+	for (;;) {
+		socklen_t len = sizeof(client), dst_len = sizeof(dst);
+		struct end accepted;
+		long fd;
+
+		memset(&client, 0, sizeof(client));
+		memset(&dst, 0, sizeof(dst));
+		fd = end_call(e, accept4, &client, &len, SOCK_NONBLOCK | SOCK_CLOEXEC, 0, 0);
+		if (fd == -ECONNABORTED || fd == -EINTR)
+			continue;
+		if (fd < 0)
+			return;
+		end_init(&accepted, e->relay, true, (int)fd, NULL, NULL);
+		end_call(&accepted, getsockname, &dst, &dst_len, 0, 0, 0);
+		p = find(e->relay, &client, &dst);
+		if (p && p->connected) {
+			stream_join(e->relay, (int)fd, p->host.fd, false);
+			p->host.fd = -1;
+			give_up(p);
+		} else {
+			end_reset(&accepted);
+		}
+	}
+}
+
+/* A transparent socket of the family on some port of the loopback, where the wire does
+ * not reach it; its port. */
+static int open_listener(struct end *e, int k, int type, uint16_t *port)
+{
+	struct sockaddr_storage a = { .ss_family = (sa_family_t)(k ? AF_INET6 : AF_INET) };
+	struct sockaddr_in6 *in6 = (void *)&a;
+	socklen_t len = sizeof(a);
+	long ret = end_socket(e, a.ss_family, type, 0);
+
+	if (ret < 0)
+		return (int)ret;
+	if (k)
+		in6->sin6_addr = in6addr_loopback;
+	else
+		((struct sockaddr_in *)&a)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ret = k ? end_option(e, IPPROTO_IPV6, IPV6_TRANSPARENT, 1)
+		: end_option(e, IPPROTO_IP, IP_TRANSPARENT, 1);
+	if (!ret && type == SOCK_DGRAM)
+		ret = k ? end_option(e, IPPROTO_IPV6, IPV6_RECVORIGDSTADDR, 1)
+			: end_option(e, IPPROTO_IP, IP_RECVORIGDSTADDR, 1);
+	if (!ret)
+		ret = end_call(e, bind, &a, address_length(&a), 0, 0, 0);
+	if (!ret && type == SOCK_STREAM)
+		ret = end_call(e, listen, 4096, 0, 0, 0, 0);
+	if (!ret)
+		ret = end_call(e, getsockname, &a, &len, 0, 0, 0);
+	*port = in6->sin6_port; /* where IPv4 has it, too */
+	return ret ? (int)ret : end_watch(e, EPOLLIN);
+}
+
+int outward_begin(struct relay *r)
+{
+	uint16_t stream_port[2], datagram_port[2];
+	int err = open_queue(r);
+
+	for (int k = 0; k < 2 && !err; k++) {
+		end_init(&r->listener[k], r, true, -1, NULL, listener_ready);
+		end_init(&r->datagrams[k], r, true, -1, NULL, datagram_outward);
+		err = open_listener(&r->listener[k], k, SOCK_STREAM, &stream_port[k]);
+		if (!err)
+			err = open_listener(&r->datagrams[k], k, SOCK_DGRAM, &datagram_port[k]);
+	}
+	if (err)
+		return guise_fail(-err, "the sockets of the relays: %s", strerror(-err));
+	for (unsigned int i = 0; i < r->maps && !err; i++)
+		err = ruleset_local(r->s, &r->map[i].from);
+	return err ? err : ruleset_apply(r, stream_port, datagram_port);
+}
+
+void outward_sweep(struct relay *r)
+{
+	for (struct pending *next, *p = r->pending; p; p = next) {
+		next = p->next;
+		if (p->connected && r->now - p->since > PATIENCE_MS)
+			give_up(p);
+	}
+}
+
+void outward_end(struct relay *r)
+{
+	while (r->pending)
+		give_up(r->pending);
+}

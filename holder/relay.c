@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Relays: connections that have one end in the stack and one on the host.
+ *
+ *	outward.c	from the stack to an address that stands for one of the host's:
+ *			its localhost, its resolvers
+ *	publish.c	from the host to a port of the stack
+ *	stream.c	TCP, once both ends are connected
+ *	datagram.c	UDP, both ways
+ *
+ * One thread does all of it, and never waits for anything but the next event: it sleeps
+ * in the stack on an epoll of the stack's, with an epoll of the host's beside it. It
+ * waits in the background (region/wait.c): a program's own waits see frames first.
+ *
+ * Everything is bounded: streams, flows, requests, and for each stream what is kept.
+ * The host's sockets are closed with the stack; what a program sent before it ended is
+ * carried on until the holder has drained the stack (drain.c asks relay_busy()).
+ *
+ * An object that ends may still be named by an event that was fetched together with
+ * the one that ended it; it is therefore freed at the end of the turn, and its closed
+ * descriptors say that nothing is to be done.
+ */
+#include "relay.h"
+
+#include "datagram.h"
+#include "outward.h"
+#include "publish.h"
+#include "refusal.h"
+#include "ruleset.h"
+#include "stream.h"
+
+#include "region/stack.h"
+#include "region/wait.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define EVENTS	 64
+#define SWEEP_MS 5000
+
+struct guise_stack *relay_stack(const struct relay *r)
+{
+	return r->s;
+}
+
+uint64_t relay_clock_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+void relay_bury(struct relay *r, struct grave *g)
+{
+	g->next = r->graves;
+	r->graves = g;
+}
+
+static void free_graves(struct relay *r)
+{
+	while (r->graves) {
+		struct grave *g = r->graves;
+
+		r->graves = g->next;
+		free(g);
+	}
+}
+
+/* ---- the plan -------------------------------------------------------------------- */
+
+/* "192.0.2.1", "192.0.2.1:53", "2001:db8::1", "[2001:db8::1]:53", with %zone */
+static int parse(const char *text, struct sockaddr_storage *a)
+{
+	struct sockaddr_in *in = (void *)a;
+	struct sockaddr_in6 *in6 = (void *)a;
+	char host[80], *end, *zone;
+	const char *port = NULL;
+	unsigned long n = 0;
+	size_t len;
+
+	memset(a, 0, sizeof(*a));
+	if (*text == '[') {
+		len = strcspn(++text, "]");
+		if (text[len] && text[len + 1] == ':')
+			port = text + len + 2;
+	} else if (strchr(text, ':') == strrchr(text, ':')) {
+		len = strcspn(text, ":");
+		if (text[len])
+			port = text + len + 1;
+	} else {
+		len = strlen(text);
+	}
+	if (len >= sizeof(host))
+		return guise_fail(EINVAL, "relay: \"%s\" is no address", text);
+	memcpy(host, text, len);
+	host[len] = '\0';
+	zone = strchr(host, '%');
+	if (zone)
+		*zone++ = '\0';
+	if (inet_pton(AF_INET, host, &in->sin_addr) == 1)
+		a->ss_family = AF_INET;
+	else if (inet_pton(AF_INET6, host, &in6->sin6_addr) == 1)
+		a->ss_family = AF_INET6;
+	else
+		return guise_fail(EINVAL, "relay: \"%s\" is no address", text);
+	if (zone)
+		in6->sin6_scope_id = (uint32_t)strtoul(zone, NULL, 10);
+	if (port) {
+		n = strtoul(port, &end, 10);
+		if (!n || n > 65535 || *end)
+			return guise_fail(EINVAL, "relay: \"%s\" is no port", port);
+	}
+	in->sin_port = htons((uint16_t)n);
+	return 0;
+}
+
+int relay_add_map(struct relay *r, const char *from, const char *to)
+{
+	int err;
+
+	if (r->maps == RELAY_MAPS)
+		return guise_fail(ENOSPC, "relay: more than %d addresses", RELAY_MAPS);
+	err = parse(from, &r->map[r->maps].from);
+	if (!err)
+		err = parse(to, &r->map[r->maps].to);
+	r->maps += !err;
+	return err;
+}
+
+int relay_add_publication(struct relay *r, int fd, bool udp, unsigned int port)
+{
+	if (r->publications == RELAY_PUBLICATIONS)
+		return guise_fail(ENOSPC, "publish: more than %d ports", RELAY_PUBLICATIONS);
+	r->publication[r->publications] = publication_new(r, fd, udp, port);
+	if (!r->publication[r->publications])
+		return guise_fail(ENOMEM, "out of memory");
+	r->publications++;
+	return 0;
+}
+
+void relay_add_local(struct relay *r, const char *addr)
+{
+	char text[64];
+	size_t len = strcspn(addr, "/");
+
+	if (len >= sizeof(text))
+		return;
+	memcpy(text, addr, len);
+	text[len] = '\0';
+	if (r->locals4 < RELAY_LOCALS && inet_pton(AF_INET, text, &r->local4[r->locals4]) == 1)
+		r->locals4++;
+	else if (r->locals6 < RELAY_LOCALS && inet_pton(AF_INET6, text, &r->local6[r->locals6]) == 1)
+		r->locals6++;
+}
+
+bool relay_wanted(const struct relay *r)
+{
+	return r->maps || r->publications;
+}
+
+/* ---- the thread ------------------------------------------------------------------ */
+
+static void dispatch(const struct epoll_event *ev, long n)
+{
+	for (long i = 0; i < n; i++) {
+		struct end *e = ev[i].data.ptr;
+
+		if (e->fd >= 0)
+			e->ready(e, ev[i].events);
+	}
+}
+
+static void unpublish(struct relay *r)
+{
+	for (unsigned int i = 0; i < r->publications; i++)
+		publication_close(r->publication[i]);
+	r->publications = 0;
+}
+
+static void told(struct end *e, uint32_t events)
+{
+	uint64_t count;
+
+	(void)events;
+	host_sys(SYS_read, e->fd, &count, sizeof(count));
+	if (__atomic_load_n(&e->relay->unpublished, __ATOMIC_ACQUIRE)) {
+		datagram_end_all(e->relay);
+		unpublish(e->relay);
+	}
+}
+
+/* What is done when its time has come; ms until then, -1: never. */
+static int timers(struct relay *r)
+{
+	int wait = publication_look(r);
+
+	if (r->now - r->swept >= SWEEP_MS) {
+		r->swept = r->now;
+		outward_sweep(r);
+		datagram_sweep(r);
+	}
+	if ((r->flows || r->pending) && (wait < 0 || wait > SWEEP_MS))
+		wait = SWEEP_MS;
+	return wait;
+}
+
+static void turn(struct relay *r)
+{
+	struct epoll_event ev[EVENTS];
+	struct pollfd host = { .fd = r->host_epoll, .events = POLLIN };
+	int beside, wait;
+	long n;
+
+	r->now = relay_clock_ms();
+	wait = timers(r);
+	n = guise_call_polling(r->s, &host, 1, &beside, GUISE_NR_epoll_pwait, r->stack_epoll,
+			       (long)ev, EVENTS, wait, 0, 8);
+	if (n == -ENETDOWN) {
+		__atomic_store_n(&r->stop, true, __ATOMIC_RELEASE);
+		return;
+	}
+	dispatch(ev, n);
+	n = host_sys(SYS_epoll_pwait, r->host_epoll, ev, EVENTS, 0, NULL, 8);
+	dispatch(ev, n);
+	free_graves(r);
+}
+
+static void *serve(void *arg)
+{
+	struct relay *r = arg;
+
+	guise_wait_in_background();
+	while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE))
+		turn(r);
+	stream_end_all(r);
+	datagram_end_all(r);
+	outward_end(r);
+	unpublish(r);
+	free_graves(r);
+	return NULL;
+}
+
+/* Each connection takes a descriptor of the host. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int begin(struct relay *r)
+{
+	struct sockaddr_storage own;
+	int err = 0, fd;
+
+	r->stack_epoll = guise_epoll_create(r->s, EPOLL_CLOEXEC);
+	r->host_epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
+	fd = (int)host_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->stack_epoll < 0 || r->host_epoll < 0 || fd < 0)
+		return guise_fail(EMFILE, "no descriptors for the relays");
+	end_init(&r->stop_end, r, false, fd, NULL, told);
+	err = end_watch(&r->stop_end, EPOLLIN);
+	if (!err && r->maps) {
+		err = refusal_begin(r);
+		if (!err)
+			err = outward_begin(r);
+	}
+	if (r->publications) {
+		for (int k = 0; k < 2 && !err; k++) {
+			const char *source = k ? RELAY_SOURCE6 : RELAY_SOURCE4;
+
+			parse(source, &own);
+			err = ruleset_local(r->s, &own);
+		}
+	}
+	for (unsigned int i = 0; i < r->publications && !err; i++) {
+		err = publication_begin(r->publication[i]);
+		if (err)
+			guise_fail(-err, "a published port: %s", strerror(-err));
+	}
+	return err;
+}
+
+int relay_start(struct relay *r, struct guise_stack *s)
+{
+	int err;
+
+	r->s = s;
+	raise_limit();
+	err = begin(r);
+	if (!err) {
+		err = -pthread_create(&r->thread, NULL, serve, r);
+		if (err)
+			guise_fail(-err, "no thread for the relays: %s", strerror(-err));
+	}
+	r->started = !err;
+	return err;
+}
+
+bool relay_busy(const struct relay *r)
+{
+	return __atomic_load_n(&r->busy, __ATOMIC_ACQUIRE);
+}
+
+static void tell(struct relay *r, bool *what)
+{
+	uint64_t one = 1;
+
+	__atomic_store_n(what, true, __ATOMIC_RELEASE);
+	host_sys(SYS_write, r->stop_end.fd, &one, sizeof(one));
+}
+
+void relay_unpublish(struct relay *r)
+{
+	if (r->started)
+		tell(r, &r->unpublished);
+}
+
+void relay_stop(struct relay *r)
+{
+	if (!r->started)
+		return;
+	tell(r, &r->stop);
+	pthread_join(r->thread, NULL);
+	r->started = false;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The holder's relays between the stack and the host; relay.c has the theory. */
+#ifndef GUISE_HOLDER_RELAY_H
+#define GUISE_HOLDER_RELAY_H
+
+#include "end.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+
+#define RELAY_MAPS	   16
+#define RELAY_PUBLICATIONS 256
+#define RELAY_STREAMS	   8192
+#define RELAY_FLOWS	   1024
+#define RELAY_CHUNK	   (128u << 10)
+#define RELAY_LOCALS	   64
+
+/* An address inside the stack that stands for one of the host. */
+struct relay_map {
+	struct sockaddr_storage from, to; /* port 0: every port, and the same one */
+};
+
+/* What may still be mentioned in events that were fetched: freed after them. */
+struct grave {
+	struct grave *next;
+};
+
+struct publication;
+struct stream;
+struct pending;
+struct flow;
+
+struct relay {
+	struct guise_stack *s;
+	int stack_epoll, host_epoll;
+	struct end stop_end;
+	bool started, stop, unpublished; /* the last two set by others, under no lock */
+	pthread_t thread;
+	struct grave *graves;
+	unsigned int busy; /* streams from which the host is owed something; read by others */
+	uint64_t now;	   /* of the host's monotonic clock, in ms */
+
+	/* What the plan says; not changed while the thread runs. */
+	struct relay_map map[RELAY_MAPS];
+	unsigned int maps;
+	struct publication *publication[RELAY_PUBLICATIONS];
+	unsigned int publications;
+	struct in_addr local4[RELAY_LOCALS]; /* addresses of the stack, to reach its servers */
+	struct in6_addr local6[RELAY_LOCALS];
+	unsigned int locals4, locals6;
+
+	/* outward.c; index 0: IPv4, 1: IPv6 */
+	struct end queue, listener[2], datagrams[2];
+	struct end icmp[2];
+	struct pending *pending;
+	unsigned int pendings;
+	uint64_t swept;
+
+	struct stream *streams;
+	unsigned int n_streams;
+
+	/* datagram.c: the one used last comes first */
+	struct flow *flows;
+	unsigned int n_flows;
+
+	uint64_t probed;
+	unsigned int probes; /* in vain, since the last success */
+
+	char scratch[RELAY_CHUNK];
+};
+
+/* Before relay_start(): 0 or -errno with a sentence. */
+int relay_add_map(struct relay *r, const char *from, const char *to);
+int relay_add_publication(struct relay *r, int fd, bool udp, unsigned int port);
+void relay_add_local(struct relay *r, const char *addr);
+
+/* Whether there is anything to do. */
+bool relay_wanted(const struct relay *r);
+int relay_start(struct relay *r, struct guise_stack *s);
+/* Whether something that came from the stack has not been passed on. */
+bool relay_busy(const struct relay *r);
+/* No program is left: the published ports are free again, what is connected goes on. */
+void relay_unpublish(struct relay *r);
+void relay_stop(struct relay *r);
+
+/* For the parts: */
+void relay_bury(struct relay *r, struct grave *g);
+/* The host's monotonic clock. */
+uint64_t relay_clock_ms(void);
+
+#endif

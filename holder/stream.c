@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Streams: what comes from one end goes to the other.
+ *
+ * What is received is sent on at once. What the other end does not take is kept,
+ * at most one chunk in each direction, and nothing more is received until it has
+ * gone: so the sender is slowed down by TCP itself, and memory is bounded. The
+ * end of one direction is passed on when all before it has gone, the other
+ * direction goes on (half-close). A reset of one end resets the other. Urgent data
+ * is carried in line.
+ *
+ * An end from which nothing is wanted at the moment is not watched at all, for its
+ * hang-up would be reported again and again; it is noticed when it is used next.
+ */
+#include "stream.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDS 8 /* chunks for one stream before the others have their turn */
+
+/* From one end to the other. */
+struct direction {
+	char *kept;
+	size_t from, to; /* what of it has not been sent */
+	bool eof, shut;	 /* the end was seen; was passed on */
+};
+
+struct stream {
+	struct grave grave;
+	struct stream *next, **place;
+	struct relay *relay;
+	struct end end[2];	 /* inside, host */
+	struct direction way[2]; /* from end[k] */
+	bool connecting;
+};
+
+static void forget(struct stream *st)
+{
+	*st->place = st->next;
+	if (st->next)
+		st->next->place = st->place;
+	st->relay->n_streams--;
+	if (!st->way[0].shut)
+		__atomic_sub_fetch(&st->relay->busy, 1, __ATOMIC_RELEASE);
+	free(st->way[0].kept);
+	free(st->way[1].kept);
+	relay_bury(st->relay, &st->grave);
+}
+
+static void abort_both(struct stream *st)
+{
+	end_reset(&st->end[0]);
+	end_reset(&st->end[1]);
+	forget(st);
+}
+
+/* What could not be sent is kept. False: out of memory. */
+static bool keep(struct direction *w, const char *data, size_t n)
+{
+	w->kept = malloc(n);
+	if (!w->kept)
+		return false;
+	memcpy(w->kept, data, n);
+	w->from = 0;
+	w->to = n;
+	return true;
+}
+
+static long transmit(struct end *to, const char *data, size_t n)
+{
+	return end_call(to, sendto, data, n, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
+}
+
+/* Moves what can be moved from end k; false when an end is broken. */
+static bool move(struct stream *st, int k)
+{
+	struct direction *w = &st->way[k];
+	struct end *from = &st->end[k], *to = &st->end[!k];
+	char *scratch = st->relay->scratch;
+	long n, sent;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		if (w->kept) {
+			sent = transmit(to, w->kept + w->from, w->to - w->from);
+			if (sent == -EAGAIN)
+				break;
+			if (sent < 0)
+				return false;
+			w->from += (size_t)sent;
+			if (w->from < w->to)
+				break;
+			free(w->kept);
+			w->kept = NULL;
+		}
+		if (w->eof)
+			break;
+		n = end_call(from, recvfrom, scratch, RELAY_CHUNK, MSG_DONTWAIT, 0, 0);
+		if (n == -EAGAIN)
+			break;
+		if (n < 0)
+			return false;
+		if (!n) {
+			w->eof = true;
+			break;
+		}
+		sent = transmit(to, scratch, (size_t)n);
+		if (sent == -EAGAIN)
+			sent = 0;
+		if (sent < 0)
+			return false;
+		if (sent < n && !keep(w, scratch + sent, (size_t)(n - sent)))
+			return false;
+	}
+	if (w->eof && !w->kept && !w->shut) {
+		end_call(to, shutdown, SHUT_WR, 0, 0, 0, 0);
+		w->shut = true;
+		if (!k)
+			__atomic_sub_fetch(&st->relay->busy, 1, __ATOMIC_RELEASE);
+	}
+	return true;
+}
+
+static bool watch(struct stream *st)
+{
+	for (int k = 0; k < 2; k++) {
+		uint32_t events = 0;
+
+		if (!st->way[k].eof && !st->way[k].kept)
+			events |= EPOLLIN;
+		if (st->way[!k].kept)
+			events |= EPOLLOUT;
+		if (end_watch(&st->end[k], events))
+			return false;
+	}
+	return true;
+}
+
+static void ready(struct end *e, uint32_t events)
+{
+	struct stream *st = e->owner;
+
+	(void)events;
+	if (st->connecting) {
+		if (end_error(e)) {
+			abort_both(st);
+			return;
+		}
+		st->connecting = false;
+	}
+	if (!move(st, 0) || !move(st, 1) || !watch(st)) {
+		abort_both(st);
+		return;
+	}
+	if (st->way[0].shut && st->way[1].shut) {
+		end_close(&st->end[0]);
+		end_close(&st->end[1]);
+		forget(st);
+	}
+}
+
+bool stream_join(struct relay *r, int inside, int host, bool connecting)
+{
+	struct stream *st = r->n_streams < RELAY_STREAMS ? calloc(1, sizeof(*st)) : NULL;
+	struct end end[2];
+
+	end_init(&end[0], r, true, inside, st, ready);
+	end_init(&end[1], r, false, host, st, ready);
+	for (int k = 0; k < 2; k++)
+		end_option(&end[k], IPPROTO_TCP, TCP_NODELAY, 1);
+	if (!st) {
+		end_reset(&end[0]);
+		end_reset(&end[1]);
+		return false;
+	}
+	st->relay = r;
+	memcpy(st->end, end, sizeof(end));
+	st->connecting = connecting;
+	st->next = r->streams;
+	st->place = &r->streams;
+	if (st->next)
+		st->next->place = &st->next;
+	r->streams = st;
+	r->n_streams++;
+	__atomic_add_fetch(&r->busy, 1, __ATOMIC_RELEASE);
+	if (connecting ? end_watch(&st->end[0], EPOLLOUT) : !watch(st)) {
+		abort_both(st);
+		return false;
+	}
+	return true;
+}
+
+void stream_end_all(struct relay *r)
+{
+	while (r->streams) {
+		struct stream *st = r->streams;
+
+		/* All that came from the stack is the host's to deliver. */
+		if (st->way[0].shut)
+			end_close(&st->end[1]);
+		abort_both(st);
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Publication is a port of the stack that is to be had at an address of the host.
+type Publication struct {
+	Host netip.AddrPort // port 0: one that is free
+	Port uint16         // of the stack
+	UDP  bool
+	Flag string // what the user wrote
+}
+
+// Protocol is "tcp" or "udp".
+func (p *Publication) Protocol() string {
+	if p.UDP {
+		return "udp"
+	}
+	return "tcp"
+}
+
+const publishForm = "expected [ADDR:]HOSTPORT:PORT[/udp] as in 8080:80, 0.0.0.0:5353:53/udp or [::1]:8080:80"
+
+// ParsePublication reads a value of --publish. Without an address the port is
+// for the host itself, at 127.0.0.1: what others may reach, somebody should
+// have said.
+func ParsePublication(text string) (*Publication, error) {
+	p := &Publication{Flag: "--publish " + text}
+	rest, protocol, found := strings.Cut(text, "/")
+	switch {
+	case !found || protocol == "tcp":
+	case protocol == "udp":
+		p.UDP = true
+	default:
+		return nil, fmt.Errorf("%q: the protocol %q is neither tcp nor udp", text, protocol)
+	}
+	inside := strings.LastIndexByte(rest, ':')
+	if inside < 0 {
+		return nil, fmt.Errorf("%q: %s", text, publishForm)
+	}
+	addr, host := "127.0.0.1", rest[:inside]
+	if outside := strings.LastIndexByte(host, ':'); outside >= 0 {
+		addr, host = host[:outside], host[outside+1:]
+	}
+	if bare, ok := strings.CutPrefix(addr, "["); ok && strings.HasSuffix(bare, "]") {
+		addr = strings.TrimSuffix(bare, "]")
+	} else if strings.Contains(addr, ":") {
+		return nil, fmt.Errorf("%q: an IPv6 address stands in brackets; %s", text, publishForm)
+	}
+	ip, err := netip.ParseAddr(addr)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %q is no address; %s", text, addr, publishForm)
+	}
+	port, err := parsePort(host)
+	if err != nil {
+		return nil, fmt.Errorf("%q: the host's port %w", text, err)
+	}
+	p.Host = netip.AddrPortFrom(ip, port)
+	if p.Port, err = parsePort(rest[inside+1:]); err == nil && p.Port == 0 {
+		err = errors.New("must be a number from 1 to 65535")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%q: the stack's port %w", text, err)
+	}
+	return p, nil
+}
+
+func parsePort(text string) (uint16, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number from 0 to 65535", text)
+	}
+	return uint16(n), nil
+}
+
+// Relay makes an address inside the stack stand for one of the host.
+type Relay struct {
+	From, To string // ADDR or ADDR:PORT
+	Flag     string // "": guise's own doing
+}
+
+// Addresses inside the stack that stand for the host's. The first two are the
+// host's localhost; a name server that only the host can reach has one of the
+// others.
+const (
+	HostAddress  = "169.254.77.1"
+	HostAddress6 = "fd67:7569:7365::1"
+	HostName     = "host.guise.internal"
+
+	resolverAddress = "169.254.77.%d"
+	firstResolver   = 11
+)
+
+// LocalhostRelays are those by which the host's localhost is reached.
+func LocalhostRelays() []Relay {
+	return []Relay{
+		{From: HostAddress, To: "127.0.0.1"},
+		{From: HostAddress6, To: "::1"},
+	}
+}
+
+// ResolverRelay is the nth address that stands for a name server of the host.
+func ResolverRelay(n int, server netip.Addr) (netip.Addr, Relay) {
+	addr := netip.MustParseAddr(fmt.Sprintf(resolverAddress, firstResolver+n))
+	return addr, Relay{
+		From: netip.AddrPortFrom(addr, 53).String(),
+		To:   netip.AddrPortFrom(server, 53).String(),
+	}
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The one file that programs on a stack must find changed: /etc/resolv.conf, when it
+ * names servers that the stack cannot reach as they stand there. guise run then puts
+ * the text that is right into $GUISE_RESOLV_CONF, and whoever opens the file for
+ * reading gets a file in memory with that text; so it takes no privilege and leaves
+ * nothing on the host. All other paths, and whoever writes, go to the host.
+ *
+ * The resolver of this library (resolver.c) looks up a few names more than /etc/hosts
+ * has: $GUISE_HOSTS, lines of the same form. Only its own reading of that file, within
+ * c-ares, sees them; programs find the file as it is.
+ */
+#include "host/sys.h"
+#include "preload.h"
+#include "resolver.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define RESOLV_CONF "/etc/resolv.conf"
+#define HOSTS	    "/etc/hosts"
+
+#define SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
+
+/* Copies, for programs that use their environment's memory for something else. */
+static const char *resolv_conf, *hosts;
+
+static __thread bool resolving __attribute__((tls_model("initial-exec")));
+
+__attribute__((constructor)) static void remember(void)
+{
+	const char *text = getenv("GUISE_RESOLV_CONF");
+
+	resolv_conf = text && *text ? strdup(text) : NULL;
+	text = getenv("GUISE_HOSTS");
+	hosts = text && *text ? strdup(text) : NULL;
+}
+
+void resolver_reads_hosts(bool begins)
+{
+	resolving = begins;
+}
+
+static bool put(int fd, const char *text, size_t n)
+{
+	while (n) {
+		long done = host_sys(SYS_write, fd, text, n);
+
+		if (done <= 0)
+			return false;
+		text += done;
+		n -= (size_t)done;
+	}
+	return true;
+}
+
+/* A file in memory: what is in the file named first, if any, then text; -1: cannot be. */
+static int file_of(const char *first, const char *text, int flags)
+{
+	int fd = (int)host_sys(SYS_memfd_create, "guise",
+			       MFD_ALLOW_SEALING | (flags & O_CLOEXEC ? MFD_CLOEXEC : 0));
+	bool good = fd >= 0;
+	char piece[4096];
+	long n = 0, in;
+
+	if (good && first) {
+		in = host_sys(SYS_openat, AT_FDCWD, first, O_RDONLY | O_CLOEXEC);
+		while (good && in >= 0 && (n = host_sys(SYS_read, in, piece, sizeof(piece))) > 0)
+			good = put(fd, piece, (size_t)n);
+		if (in >= 0)
+			host_sys(SYS_close, in);
+		good = good && put(fd, "\n", 1);
+	}
+	good = good && put(fd, text, strlen(text));
+	if (good) {
+		host_sys(SYS_lseek, fd, 0, SEEK_SET);
+		host_sys(SYS_fcntl, fd, F_ADD_SEALS, SEALS);
+		return fd;
+	}
+	if (fd >= 0)
+		host_sys(SYS_close, fd);
+	return -1;
+}
+
+/* The descriptor of what stands for path, or -1: the host's own file. */
+static int instead(const char *path, int flags)
+{
+	if (likely(!resolv_conf && !resolving))
+		return -1;
+	if (!path || (flags & O_ACCMODE) != O_RDONLY || flags & (O_PATH | O_TRUNC | O_DIRECTORY))
+		return -1;
+	if (resolv_conf && !strcmp(path, RESOLV_CONF))
+		return file_of(NULL, resolv_conf, flags);
+	if (resolving && hosts && !strcmp(path, HOSTS))
+		return file_of(HOSTS, hosts, flags);
+	return -1;
+}
+
+#define MODE_OF(flags, mode)                                     \
+	do {                                                     \
+		if ((flags) & (O_CREAT | __O_TMPFILE)) {         \
+			va_list ap;                              \
+								 \
+			va_start(ap, flags);                     \
+			mode = va_arg(ap, mode_t);               \
+			va_end(ap);                              \
+		}                                                \
+	} while (0)
+
+HOOK int open(const char *path, int flags, ...)
+{
+	int fd = instead(path, flags);
+	mode_t mode = 0;
+
+	MODE_OF(flags, mode);
+	return fd >= 0 ? fd : HOST(open)(path, flags, mode);
+}
+
+HOOK int open64(const char *path, int flags, ...)
+{
+	int fd = instead(path, flags);
+	mode_t mode = 0;
+
+	MODE_OF(flags, mode);
+	return fd >= 0 ? fd : HOST(open64)(path, flags, mode);
+}
+
+HOOK int openat(int dir, const char *path, int flags, ...)
+{
+	int fd = instead(path, flags);
+	mode_t mode = 0;
+
+	MODE_OF(flags, mode);
+	return fd >= 0 ? fd : HOST(openat)(dir, path, flags, mode);
+}
+
+HOOK int openat64(int dir, const char *path, int flags, ...)
+{
+	int fd = instead(path, flags);
+	mode_t mode = 0;
+
+	MODE_OF(flags, mode);
+	return fd >= 0 ? fd : HOST(openat64)(dir, path, flags, mode);
+}
+
+HOOK int __open_2(const char *path, int flags)
+{
+	int fd = instead(path, flags);
+
+	return fd >= 0 ? fd : HOST(__open_2)(path, flags);
+}
+
+HOOK int __open64_2(const char *path, int flags)
+{
+	int fd = instead(path, flags);
+
+	return fd >= 0 ? fd : HOST(__open64_2)(path, flags);
+}
+
+HOOK int __openat_2(int dir, const char *path, int flags)
+{
+	int fd = instead(path, flags);
+
+	return fd >= 0 ? fd : HOST(__openat_2)(dir, path, flags);
+}
+
+HOOK int __openat64_2(int dir, const char *path, int flags)
+{
+	int fd = instead(path, flags);
+
+	return fd >= 0 ? fd : HOST(__openat64_2)(dir, path, flags);
+}
+
+static FILE *stream_instead(const char *path, const char *mode)
+{
+	FILE *f;
+	int fd;
+
+	if (likely(!resolv_conf && !resolving) || !mode || *mode != 'r' || strchr(mode, '+'))
+		return NULL;
+	fd = instead(path, O_RDONLY | (strchr(mode, 'e') ? O_CLOEXEC : 0));
+	if (fd < 0)
+		return NULL;
+	f = fdopen(fd, mode);
+	if (!f)
+		host_sys(SYS_close, fd);
+	return f;
+}
+
+HOOK FILE *fopen(const char *path, const char *mode)
+{
+	FILE *f = stream_instead(path, mode);
+
+	return f ? f : HOST(fopen)(path, mode);
+}
+
+HOOK FILE *fopen64(const char *path, const char *mode)
+{
+	FILE *f = stream_instead(path, mode);
+
+	return f ? f : HOST(fopen64)(path, mode);
+}
