@@ -94,7 +94,7 @@ void drain(struct guise_stack *s, const struct relay *relay, int signals)
 	int looks = GUISE_DRAIN_SECONDS * 1000 / LOOK_MS;
 
 	while (buf && looks-- &&
-	       (burying(s) || (relay && !s->region->dead && relay_busy(relay)) ||
+	       (burying(s) || (!s->region->dead && relay_busy(relay)) ||
 		(!cut_off(s) && unfinished(s, buf, size)))) {
 		struct timespec t = { 0, LOOK_MS * 1000000l };
 

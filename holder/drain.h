@@ -9,7 +9,7 @@ struct relay;
 
 /*
  * Waits until no connection of the stack has bytes or a FIN that its peer has
- * not acknowledged, and relay (or NULL) has passed on what came from the stack, for at most GUISE_DRAIN_SECONDS, or until a signal arrives
+ * not acknowledged, and relay has passed on what came from the stack, for at most GUISE_DRAIN_SECONDS, or until a signal arrives
  * on the descriptor signals.
  */
 #define GUISE_DRAIN_SECONDS 60

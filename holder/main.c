@@ -160,7 +160,7 @@ static bool live(struct plan *p, const struct args *a, int signals, char *json, 
 		say_error(a->status, line);
 	} else {
 		err = guise_server_init(&server, p->s, a->ticket);
-		if (!err && p->relay)
+		if (!err && relay_wanted(p->relay))
 			err = relay_start(p->relay, p->s);
 		if (err) {
 			say_error(a->status, 0);
@@ -169,13 +169,11 @@ static bool live(struct plan *p, const struct args *a, int signals, char *json, 
 			err = members_serve(&server, signals, p->keep);
 			if (err)
 				fprintf(stderr, "guise-holder: %s\n", guise_error());
-			if (p->relay)
-				relay_unpublish(p->relay);
+			relay_unpublish(p->relay);
 			if (!server.members)
 				drain(p->s, p->relay, signals);
 			summary_write(&server, json, size);
-			if (p->relay)
-				relay_stop(p->relay);
+			relay_stop(p->relay);
 			guise_server_end(&server);
 		}
 	}

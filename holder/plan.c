@@ -170,8 +170,7 @@ static int apply_up(struct plan *p, char **word, int words)
 static int apply_address(struct plan *p, char **word, int words)
 {
 	(void)words;
-	if (p->relay)
-		relay_add_local(p->relay, word[2]);
+	relay_add_local(p->relay, word[2]);
 	return guise_addr_add(p->s, word[1], word[2]);
 }
 
@@ -261,18 +260,15 @@ static int apply_mptcp(struct plan *p, char **word, int words)
 }
 
 /* A stack in simulated time has no host beside it. */
-static int need_relay(struct plan *p, const char *directive)
+static int need_host(const struct plan *p, const char *directive)
 {
-	if (p->options.simulated)
-		return guise_fail(EINVAL, "%s: not in simulated time", directive);
-	if (!p->relay)
-		p->relay = calloc(1, sizeof(*p->relay));
-	return p->relay ? 0 : guise_fail(ENOMEM, "out of memory");
+	return p->options.simulated ? guise_fail(EINVAL, "%s: not in simulated time", directive)
+				    : 0;
 }
 
 static int apply_relay(struct plan *p, char **word, int words)
 {
-	int err = need_relay(p, word[0]);
+	int err = need_host(p, word[0]);
 
 	(void)words;
 	return err ? err : relay_add_map(p->relay, word[1], word[2]);
@@ -281,7 +277,7 @@ static int apply_relay(struct plan *p, char **word, int words)
 static int apply_publish(struct plan *p, char **word, int words)
 {
 	bool udp = !strcmp(word[2], "udp");
-	int fd, end = 0, err = need_relay(p, word[0]);
+	int fd, end = 0, err = need_host(p, word[0]);
 	uint64_t port;
 
 	(void)words;
@@ -366,7 +362,8 @@ int plan_parse(struct plan *p, char *text)
 	/* A word has a letter and a blank at least, and a line has a word. */
 	p->all_words = calloc(bytes / 2 + 2, sizeof(*p->all_words));
 	p->line = calloc(bytes / 2 + 2, sizeof(*p->line));
-	if (!p->all_words || !p->line) {
+	p->relay = calloc(1, sizeof(*p->relay));
+	if (!p->all_words || !p->line || !p->relay) {
 		guise_fail(ENOMEM, "out of memory for the plan");
 		return 1;
 	}

@@ -31,7 +31,7 @@ struct plan {
 	const char *undo_program, *undo_journal;
 
 	struct guise_stack *s; /* once booted */
-	struct relay *relay;   /* what it is to do; NULL: nothing */
+	struct relay *relay;   /* what its relays are to do */
 };
 
 /*

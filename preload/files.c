@@ -25,8 +25,6 @@
 #define RESOLV_CONF "/etc/resolv.conf"
 #define HOSTS	    "/etc/hosts"
 
-#define SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
-
 /* Copies, for programs that use their environment's memory for something else. */
 static const char *resolv_conf, *hosts;
 
@@ -63,7 +61,7 @@ static bool put(int fd, const char *text, size_t n)
 static int file_of(const char *first, const char *text, int flags)
 {
 	int fd = (int)host_sys(SYS_memfd_create, "guise",
-			       MFD_ALLOW_SEALING | (flags & O_CLOEXEC ? MFD_CLOEXEC : 0));
+			       flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
 	bool good = fd >= 0;
 	char piece[4096];
 	long n = 0, in;
@@ -78,8 +76,15 @@ static int file_of(const char *first, const char *text, int flags)
 	}
 	good = good && put(fd, text, strlen(text));
 	if (good) {
-		host_sys(SYS_lseek, fd, 0, SEEK_SET);
-		host_sys(SYS_fcntl, fd, F_ADD_SEALS, SEALS);
+		/* For reading only, at its beginning, under the lowest number: as open() has it. */
+		snprintf(piece, sizeof(piece), "/proc/self/fd/%d", fd);
+		in = host_sys(SYS_openat, AT_FDCWD, piece, O_RDONLY | O_CLOEXEC);
+		if (in >= 0) {
+			host_sys(SYS_dup3, in, fd, flags & O_CLOEXEC);
+			host_sys(SYS_close, in);
+		} else {
+			host_sys(SYS_lseek, fd, 0, SEEK_SET);
+		}
 		return fd;
 	}
 	if (fd >= 0)

@@ -17,19 +17,16 @@ import (
 // Bind takes the host's port of a publication: a socket for the holder. What
 // port 0 has become stands in p.Host then.
 //
-// A TCP socket does not listen yet (holder/publish.c), but it did for a moment:
-// only so the kernel says that somebody else does. Without SO_REUSEADDR from then
-// on, nobody else can.
-//
 // A port in use is asked for again for a short while: the holder of a stack
 // that has just ended gives it back a moment after its program's end.
 func Bind(p *plan.Publication) (*os.File, error) {
-	fd, err := bind(p)
+	fd, host, err := bind(p)
 	for tries := 0; errors.Is(err, unix.EADDRINUSE) && tries < 20; tries++ {
 		time.Sleep(50 * time.Millisecond)
-		fd, err = bind(p)
+		fd, host, err = bind(p)
 	}
 	if err == nil {
+		p.Host = host
 		return os.NewFile(uintptr(fd), p.Flag), nil
 	}
 	why := err.Error()
@@ -44,55 +41,80 @@ func Bind(p *plan.Publication) (*os.File, error) {
 	return nil, refuse("%s: cannot listen on %s/%s of the host: %s", p.Flag, p.Host, p.Protocol(), why)
 }
 
-func bind(p *plan.Publication) (fd int, err error) {
-	family, kind := unix.AF_INET, unix.SOCK_STREAM
-	if p.Host.Addr().Is6() {
+// bind returns the socket, and the address it has.
+func bind(p *plan.Publication) (int, netip.AddrPort, error) {
+	if p.UDP {
+		return bound(p.Host, unix.SOCK_DGRAM)
+	}
+	// Bound to port 0, a socket loses the port that it was given when it stops
+	// listening. So a first one finds a port, and a second one asks for that.
+	first, host, err := bound(p.Host, unix.SOCK_STREAM)
+	if err != nil || p.Host.Port() != 0 {
+		return reserve(first, host, err)
+	}
+	second, host, err := bound(host, unix.SOCK_STREAM)
+	unix.Close(first)
+	return reserve(second, host, err)
+}
+
+// reserve makes the port of a bound TCP socket its own. It is not to listen
+// yet (holder/publish.c), but does for a moment: only so the kernel says that
+// somebody else listens. Without SO_REUSEADDR from then on, nobody else can.
+func reserve(fd int, host netip.AddrPort, err error) (int, netip.AddrPort, error) {
+	if err == nil {
+		err = unix.Listen(fd, 1)
+	}
+	if err == nil {
+		err = unix.Shutdown(fd, unix.SHUT_RD)
+	}
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 0)
+	}
+	if err != nil && fd >= 0 {
+		unix.Close(fd)
+	}
+	return fd, host, err
+}
+
+// bound is a new socket at that address, and the address with the port it has.
+func bound(host netip.AddrPort, kind int) (fd int, has netip.AddrPort, err error) {
+	family := unix.AF_INET
+	if host.Addr().Is6() {
 		family = unix.AF_INET6
 	}
-	if p.UDP {
-		kind = unix.SOCK_DGRAM
-	}
 	if fd, err = unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0); err != nil {
-		return -1, err
+		return -1, host, err
 	}
-	defer func() {
-		if err != nil {
-			unix.Close(fd)
-		}
-	}()
-	if !p.UDP {
+	if kind == unix.SOCK_STREAM {
 		// Connections of an earlier run may still be in TIME_WAIT.
-		if err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
-			return -1, err
-		}
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
-	if err = unix.Bind(fd, sockaddr(p.Host)); err != nil {
-		return -1, err
+	if err == nil {
+		err = unix.Bind(fd, sockaddr(host))
 	}
-	if !p.UDP {
-		if err = unix.Listen(fd, 1); err != nil {
-			return -1, err
-		}
-		if err = unix.Shutdown(fd, unix.SHUT_RD); err != nil {
-			return -1, err
-		}
-		if err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 0); err != nil {
-			return -1, err
-		}
+	if err == nil {
+		has, err = name(fd, host)
 	}
-	name, err := unix.Getsockname(fd)
 	if err != nil {
-		return -1, err
+		unix.Close(fd)
+		return -1, host, err
 	}
-	switch a := name.(type) {
+	return fd, has, nil
+}
+
+// name is host with the port that the socket has.
+func name(fd int, host netip.AddrPort) (netip.AddrPort, error) {
+	own, err := unix.Getsockname(fd)
+	if err != nil {
+		return host, err
+	}
+	switch own := own.(type) {
 	case *unix.SockaddrInet4:
-		p.Host = netip.AddrPortFrom(p.Host.Addr(), uint16(a.Port))
+		return netip.AddrPortFrom(host.Addr(), uint16(own.Port)), nil
 	case *unix.SockaddrInet6:
-		p.Host = netip.AddrPortFrom(p.Host.Addr(), uint16(a.Port))
-	default:
-		return -1, fmt.Errorf("the kernel says it has the name %v", name)
+		return netip.AddrPortFrom(host.Addr(), uint16(own.Port)), nil
 	}
-	return fd, nil
+	return host, fmt.Errorf("the kernel says it has the name %v", own)
 }
 
 func sockaddr(a netip.AddrPort) unix.Sockaddr {

@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -46,7 +46,7 @@ def cases(*programs: str) -> list[str]:
     return found
 
 
-APART = ("names", "own")
+APART = ("names", "files", "own")
 TWINS = [case for case in cases() if not case.startswith(APART)]
 
 
@@ -73,8 +73,8 @@ def run(*command: str | Path, env: Mapping[str, str] | None = None) -> str:
     return f"{done.stdout}ended with {done.returncode}\n"
 
 
-def on_guise(*command: str | Path) -> list[str | Path]:
-    return [GUISE, "run", "--link", "none", "--", *command]
+def on_guise(*command: str | Path, options: Sequence[str] = ()) -> list[str | Path]:
+    return [GUISE, "run", "--link", "none", *options, "--", *command]
 
 
 @pytest.mark.parametrize("case", TWINS)
@@ -110,17 +110,29 @@ def test_twin_of_names(programs: Path, etc: Path, case: str) -> None:
     program, name = case.split(".")
     expected = run(etc, programs / program, name)
     assert expected.endswith("ended with 0\n"), expected
-    # A server of resolv.conf at a loopback address would be the host's.
-    env = {"GUISE_DNS": "127.0.0.1:53"}
-    assert run(etc, *on_guise(programs / program, name), env=env) == expected
+    # The server of resolv.conf is on the loopback of whatever stack it is.
+    assert run(etc, *on_guise(programs / program, name)) == expected
 
 
-def test_a_server_on_the_hosts_loopback_is_asked_there(programs: Path, etc: Path) -> None:
-    ask = " ".join(str(word) for word in on_guise(programs / "own", "resolve"))
+def test_a_server_on_the_hosts_loopback_is_relayed(programs: Path, etc: Path) -> None:
+    options = ["-v", "--localhost", "on"]
+    ask = " ".join(str(word) for word in on_guise(programs / "own", "resolve", options=options))
     serve = "dnsmasq --no-resolv --no-hosts --user=root --pid-file --address=/guise.test/192.0.2.1"
-    text = run(etc, "sh", "-ec", f"{serve}\n{ask.replace(' run ', ' run -v ')}")
+    text = run(etc, "sh", "-ec", f"{serve}\n{ask}")
     assert '"one.guise.test", NULL, &hints, &list) = 0\n192.0.2.1\n' in text
-    assert re.search(r"\b1 sockets? escaped to the host\nended with 0\n$", text), text
+    assert re.search(r"\b0 sockets escaped to the host\nended with 0\n$", text), text
+
+
+@pytest.mark.parametrize("case", cases("files"))
+def test_twin_of_files(programs: Path, etc: Path, case: str) -> None:
+    """The file that stands for /etc/resolv.conf behaves like it; only the server is another."""
+    program, name = case.split(".")
+    expected = run(etc, programs / program, name)
+    assert expected.endswith("ended with 0\n"), expected
+    assert run(etc, *on_guise(programs / program, name)) == expected
+    relayed = run(etc, *on_guise(programs / program, name, options=["--localhost", "on"]))
+    assert relayed == expected.replace("127.0.0.1", "169.254.77.11")
+    assert name != "resolv_conf_forms" or relayed.count("nameserver 169.254.77.11") == 10
 
 
 # ---- guise's own -----------------------------------------------------------------------------

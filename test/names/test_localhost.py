@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The host's localhost, as a program on a stack reaches it: host.guise.internal. The host is the
+namespace far, whose localhost is its own."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from topology.namespace import Namespace
+from topology.process import Process, eventually
+from topology.side import PYTHON, GuiseSide, wait_until_says
+
+HOST = {"127.0.0.1": "169.254.77.1", "::1": "fd67:7569:7365::1"}
+PORT = 8000
+
+
+def family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+@contextmanager
+def http_server(far: Namespace, address: str, folder: Path) -> Iterator[Process]:
+    command = [PYTHON, "-u", "-m", "http.server", str(PORT), "--bind", address, "-d", folder]
+    with far.start(*command) as server:
+        wait_until_says(server, "Serving HTTP")
+        yield server
+
+
+def url(address: str, path: str = "", port: int = PORT) -> str:
+    bracketed = f"[{address}]" if ":" in address else address
+    return f"http://{bracketed}:{port}/{path}"
+
+
+@pytest.mark.parametrize("address", HOST)
+def test_curl_downloads_from_a_server_on_the_hosts_localhost(
+    far: Namespace, guise: GuiseSide, tmp_path: Path, address: str
+) -> None:
+    blob = bytes(range(256)) * 30000
+    (tmp_path / "blob").write_bytes(blob)
+    with http_server(far, address, tmp_path):
+        done = guise.run("curl", "-sS", url(HOST[address], "blob")).expect()
+        assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(blob).digest()
+        by_name = guise.run("curl", "-sS", url("host.guise.internal", "blob")).expect()
+        assert len(by_name.stdout) == len(blob)
+
+
+CONNECT = """
+import errno, socket, sys
+for address in sys.argv[2:]:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    for how in range(3):
+        with socket.socket(family, socket.SOCK_DGRAM if how == 2 else socket.SOCK_STREAM) as s:
+            s.settimeout(30)
+            try:
+                if how == 1:
+                    s.setblocking(False)
+                    assert s.connect_ex((address, int(sys.argv[1]))) == errno.EINPROGRESS
+                    import select
+                    poll = select.poll()
+                    poll.register(s, select.POLLOUT)
+                    events = poll.poll(30000)[0][1]
+                    error = s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                    print(events, errno.errorcode.get(error, error))
+                    continue
+                s.connect((address, int(sys.argv[1])))
+                if how == 2:
+                    s.send(b"x")
+                    s.recv(1)
+                print("connected")
+            except OSError as error:
+                print(errno.errorcode.get(error.errno, str(error)))
+"""
+
+
+def test_a_closed_port_refuses_as_on_the_host(far: Namespace, guise: GuiseSide) -> None:
+    """connect() itself says so, and a datagram's sender is told, too."""
+    on_host = [
+        line
+        for line in far.run(PYTHON, "-c", CONNECT, "9", *HOST).expect().text.splitlines()
+        if line != "connected"
+    ]
+    assert on_host.count("ECONNREFUSED") == 4, on_host
+    words = [PYTHON, "-c", CONNECT, "9", *HOST.values()]
+    on_guise = guise.run(*words).expect().text.splitlines()
+    assert [line for line in on_guise if "ECONNREFUSED" in line] == on_guise
+    assert on_guise.count("ECONNREFUSED") == 4
+    # Without a wait, poll() reports the error with the same events as for a closed port inside.
+    inside = guise.run(PYTHON, "-c", CONNECT, "9", "127.0.0.1").expect().text.splitlines()
+    assert inside[0] == on_guise[0]
+
+
+@pytest.mark.parametrize("address", HOST)
+def test_udp_reaches_the_hosts_localhost_and_back(
+    far: Namespace, guise: GuiseSide, address: str
+) -> None:
+    script = (
+        "import socket, sys\n"
+        "family = socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET\n"
+        "for bound in range(3):\n"
+        "    with socket.socket(family, socket.SOCK_DGRAM) as s:\n"
+        "        s.settimeout(30)\n"
+        "        for size in (0, 1, 1400, 20000):\n"
+        "            s.sendto(bytes(size), (sys.argv[1], int(sys.argv[2])))\n"
+        "            data, peer = s.recvfrom(65536)\n"
+        "            assert peer[:2] == (sys.argv[1], int(sys.argv[2])), peer\n"
+        "            print(len(data))\n"
+    )
+    with far.socket(family(address), socket.SOCK_DGRAM) as server:
+        server.bind((address, 0))
+        words = [PYTHON, "-c", script, HOST[address], str(server.getsockname()[1])]
+        with guise.start(*words) as client:
+            for _ in range(12):
+                data, peer = server.recvfrom(65536)
+                server.sendto(data, peer)
+            assert client.finish().expect().text.split() == ["0", "1", "1400", "20000"] * 3
+
+
+def test_each_direction_ends_by_itself(far: Namespace, guise: GuiseSide) -> None:
+    """Half-close: what is sent after the peer's end still arrives. A reset is a reset."""
+    script = (
+        "import socket, sys\n"
+        "at = ('169.254.77.1', int(sys.argv[1]))\n"
+        "with socket.create_connection(at, 30) as c:\n"
+        "    c.sendall(b'question' * 100000)\n"
+        "    c.shutdown(socket.SHUT_WR)\n"
+        "    got = b''.join(iter(lambda: c.recv(65536), b''))\n"
+        "    print(len(got))\n"
+        "with socket.create_connection(at, 30) as c:\n"
+        "    c.sendall(b'x')\n"
+        "    try:\n"
+        "        print(c.recv(1))\n"
+        "    except ConnectionResetError:\n"
+        "        print('reset')\n"
+    )
+    with far.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        with guise.start(PYTHON, "-c", script, str(server.getsockname()[1])) as client:
+            peer, _ = server.accept()
+            peer.settimeout(60)
+            got = b"".join(iter(lambda: peer.recv(65536), b""))
+            assert len(got) == 800000
+            peer.sendall(b"answer" * 500000)
+            peer.close()
+            peer, _ = server.accept()
+            peer.settimeout(60)
+            assert peer.recv(1) == b"x"
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            peer.close()
+            assert client.finish().expect().text.split() == ["3000000", "reset"]
+
+
+def test_many_connections_at_once(far: Namespace, guise: GuiseSide, tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"small")
+    script = (
+        "import concurrent.futures, sys, urllib.request\n"
+        "with concurrent.futures.ThreadPoolExecutor(32) as pool:\n"
+        "    get = lambda i: urllib.request.urlopen(sys.argv[1], timeout=60).read()\n"
+        "    print(sum(map(len, pool.map(get, range(400)))))\n"
+    )
+    with http_server(far, "127.0.0.1", tmp_path):
+        done = guise.run(PYTHON, "-c", script, url(HOST["127.0.0.1"], "small"))
+        assert done.expect().text == "2000\n"
+
+
+def test_it_can_be_switched_off(far: Namespace, guise: GuiseSide, tmp_path: Path) -> None:
+    with http_server(far, "127.0.0.1", tmp_path) as server:
+        for options in (["--localhost", "off"], ["--link", "none"]):
+            if options[0] == "--link":
+                stack = GuiseSide(far, guise.run_dir, paths=0)
+            else:
+                stack = guise
+            with stack.start("curl", "-sS", url(HOST["127.0.0.1"]), options=options) as curl:
+                assert curl.finish().status == 7
+            with stack.start("getent", "hosts", "host.guise.internal", options=options) as getent:
+                assert getent.finish().status == 2
+        assert "GET" not in server.said().errors
+
+
+def test_connections_end_with_the_stack(far: Namespace, guise: GuiseSide) -> None:
+    script = (
+        "import socket, sys, time\n"
+        "c = socket.create_connection(('169.254.77.1', int(sys.argv[1])), 30)\n"
+        "c.sendall(b'x')\n"
+        "print('sent', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with far.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        with guise.start(PYTHON, "-c", script, str(server.getsockname()[1])) as client:
+            peer, _ = server.accept()
+            peer.settimeout(60)
+            assert peer.recv(1) == b"x"
+            client.stop()
+        try:
+            assert peer.recv(1) == b""
+        except ConnectionResetError:
+            pass
+        peer.close()
+    eventually(lambda: not far.processes("guise-holder"), "the holder has ended")
