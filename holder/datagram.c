@@ -26,9 +26,9 @@
 
 #define SILENCE_MS 120000
 #define DATAGRAM   65535
-#define ROUNDS	   64
-#define QUEUE	   (1 << 20)
-#define CONTROL	   64 /* bytes: one IP_PKTINFO or IPV6_PKTINFO */
+#define ROUNDS     64
+#define QUEUE      (1 << 20)
+#define CONTROL    64 /* bytes: one IP_PKTINFO or IPV6_PKTINFO */
 
 struct flow {
 	struct grave grave;

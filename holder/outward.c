@@ -37,9 +37,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST	    512
+#define MOST        512
 #define PATIENCE_MS 20000
-#define HEADERS	    128 /* of a packet, that are looked at */
+#define HEADERS     128 /* of a packet, that are looked at */
 
 struct pending {
 	struct grave grave;

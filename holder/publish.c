@@ -28,10 +28,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MS	     20
+#define LOOK_MS      20
 #define LOOK_MOST_MS 200
-#define BACKLOG	     1024
-#define ROUNDS	     64
+#define BACKLOG      1024
+#define ROUNDS       64
 
 struct publication {
 	struct end host;

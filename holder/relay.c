@@ -40,7 +40,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define EVENTS	 64
+#define EVENTS   64
 #define SWEEP_MS 5000
 
 struct guise_stack *relay_stack(const struct relay *r)
@@ -155,7 +155,8 @@ void relay_add_local(struct relay *r, const char *addr)
 	text[len] = '\0';
 	if (r->locals4 < RELAY_LOCALS && inet_pton(AF_INET, text, &r->local4[r->locals4]) == 1)
 		r->locals4++;
-	else if (r->locals6 < RELAY_LOCALS && inet_pton(AF_INET6, text, &r->local6[r->locals6]) == 1)
+	else if (r->locals6 < RELAY_LOCALS &&
+		 inet_pton(AF_INET6, text, &r->local6[r->locals6]) == 1)
 		r->locals6++;
 }
 

@@ -8,12 +8,12 @@
 #include <netinet/in.h>
 #include <pthread.h>
 
-#define RELAY_MAPS	   16
+#define RELAY_MAPS         16
 #define RELAY_PUBLICATIONS 256
-#define RELAY_STREAMS	   8192
-#define RELAY_FLOWS	   1024
-#define RELAY_CHUNK	   (128u << 10)
-#define RELAY_LOCALS	   64
+#define RELAY_STREAMS      8192
+#define RELAY_FLOWS        1024
+#define RELAY_CHUNK        (128u << 10)
+#define RELAY_LOCALS       64
 
 /* An address inside the stack that stands for one of the host. */
 struct relay_map {
@@ -38,7 +38,7 @@ struct relay {
 	pthread_t thread;
 	struct grave *graves;
 	unsigned int busy; /* streams from which the host is owed something; read by others */
-	uint64_t now;	   /* of the host's monotonic clock, in ms */
+	uint64_t now;      /* of the host's monotonic clock, in ms */
 
 	/* What the plan says; not changed while the thread runs. */
 	struct relay_map map[RELAY_MAPS];

@@ -7,9 +7,9 @@
 
 /* The queue that connection requests wait in, and the marks with which they
  * leave it: go on to the relay; refused; cannot be reached. */
-#define RULESET_QUEUE	    0x6775
-#define RULESET_GO	    0x67750001u
-#define RULESET_REFUSE	    0x67750002u
+#define RULESET_QUEUE       0x6775
+#define RULESET_GO          0x67750001u
+#define RULESET_REFUSE      0x67750002u
 #define RULESET_UNREACHABLE 0x67750003u
 
 /* The address is the stack's own, without being on an interface. */

@@ -25,14 +25,14 @@
 struct direction {
 	char *kept;
 	size_t from, to; /* what of it has not been sent */
-	bool eof, shut;	 /* the end was seen; was passed on */
+	bool eof, shut;  /* the end was seen; was passed on */
 };
 
 struct stream {
 	struct grave grave;
 	struct stream *next, **place;
 	struct relay *relay;
-	struct end end[2];	 /* inside, host */
+	struct end end[2];       /* inside, host */
 	struct direction way[2]; /* from end[k] */
 	bool connecting;
 };

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define RESOLV_CONF "/etc/resolv.conf"
-#define HOSTS	    "/etc/hosts"
+#define HOSTS       "/etc/hosts"
 
 /* Copies, for programs that use their environment's memory for something else. */
 static const char *resolv_conf, *hosts;
@@ -60,8 +60,7 @@ static bool put(int fd, const char *text, size_t n)
 /* A file in memory: what is in the file named first, if any, then text; -1: cannot be. */
 static int file_of(const char *first, const char *text, int flags)
 {
-	int fd = (int)host_sys(SYS_memfd_create, "guise",
-			       flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+	int fd = (int)host_sys(SYS_memfd_create, "guise", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
 	bool good = fd >= 0;
 	char piece[4096];
 	long n = 0, in;
@@ -106,15 +105,15 @@ static int instead(const char *path, int flags)
 	return -1;
 }
 
-#define MODE_OF(flags, mode)                                     \
-	do {                                                     \
-		if ((flags) & (O_CREAT | __O_TMPFILE)) {         \
-			va_list ap;                              \
-								 \
-			va_start(ap, flags);                     \
-			mode = va_arg(ap, mode_t);               \
-			va_end(ap);                              \
-		}                                                \
+#define MODE_OF(flags, mode)                             \
+	do {                                             \
+		if ((flags) & (O_CREAT | __O_TMPFILE)) { \
+			va_list ap;                      \
+                                                         \
+			va_start(ap, flags);             \
+			mode = va_arg(ap, mode_t);       \
+			va_end(ap);                      \
+		}                                        \
 	} while (0)
 
 HOOK int open(const char *path, int flags, ...)

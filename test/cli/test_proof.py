@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The line that guise run -v ends with counts right: what the peer sees is what it says. That a
-socket of the host counts as escaped is shown in test/preload."""
+"""The line that guise run -v ends with counts right: what the peer sees is what it says."""
 
 import pytest
 from topology.content import Content

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -25,8 +25,8 @@ def family(address: str) -> socket.AddressFamily:
 
 @contextmanager
 def http_server(far: Namespace, address: str, folder: Path) -> Iterator[Process]:
-    command = [PYTHON, "-u", "-m", "http.server", str(PORT), "--bind", address, "-d", folder]
-    with far.start(*command) as server:
+    words = ["-u", "-m", "http.server", str(PORT), "--bind", address]
+    with far.start(PYTHON, *words, "-d", folder) as server:
         wait_until_says(server, "Serving HTTP")
         yield server
 
@@ -171,10 +171,8 @@ def test_many_connections_at_once(far: Namespace, guise: GuiseSide, tmp_path: Pa
 def test_it_can_be_switched_off(far: Namespace, guise: GuiseSide, tmp_path: Path) -> None:
     with http_server(far, "127.0.0.1", tmp_path) as server:
         for options in (["--localhost", "off"], ["--link", "none"]):
-            if options[0] == "--link":
-                stack = GuiseSide(far, guise.run_dir, paths=0)
-            else:
-                stack = guise
+            linked = options[0] != "--link"
+            stack = guise if linked else GuiseSide(far, guise.run_dir, paths=0)
             with stack.start("curl", "-sS", url(HOST["127.0.0.1"]), options=options) as curl:
                 assert curl.finish().status == 7
             with stack.start("getent", "hosts", "host.guise.internal", options=options) as getent:
@@ -198,9 +196,7 @@ def test_connections_end_with_the_stack(far: Namespace, guise: GuiseSide) -> Non
             peer.settimeout(60)
             assert peer.recv(1) == b"x"
             client.stop()
-        try:
+        with suppress(ConnectionResetError):
             assert peer.recv(1) == b""
-        except ConnectionResetError:
-            pass
         peer.close()
     eventually(lambda: not far.processes("guise-holder"), "the holder has ended")

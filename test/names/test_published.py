@@ -45,9 +45,7 @@ def test_curl_downloads_from_a_published_server(
         assert re.search(r"^(::ffff:)?169\.254\.77\.2 |^fd67:7569:7365::2 ", said, re.M), said
 
 
-def test_connections_are_refused_until_a_program_listens(
-    far: Namespace, guise: GuiseSide
-) -> None:
+def test_connections_are_refused_until_a_program_listens(far: Namespace, guise: GuiseSide) -> None:
     script = (
         "import socket, sys\n"
         "for line in sys.stdin:\n"
