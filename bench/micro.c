@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static void getppid_step(int fd)
 {
@@ -48,6 +50,37 @@ double socket_close_run(enum way way)
 {
 	calls_begin(way);
 	return ns_per_step(socket_close_step, -1, 50);
+}
+
+static void host_call_step(int fd)
+{
+	(void)fd;
+	must((long)getppid());
+}
+
+double host_call_run(enum way way)
+{
+	calls_begin(way);
+	return ns_per_step(host_call_step, -1, 1000);
+}
+
+static void raw_call_step(int fd)
+{
+	(void)fd;
+#if defined(__x86_64__)
+	long ret;
+
+	__asm__ volatile("syscall" : "=a"(ret) : "0"(SYS_getppid) : "rcx", "r11", "memory");
+	must(ret);
+#else
+	must(syscall(SYS_getppid)); /* no raw call is seen on this processor */
+#endif
+}
+
+double raw_call_run(enum way way)
+{
+	calls_begin(way);
+	return ns_per_step(raw_call_step, -1, 50);
 }
 
 static void nanosleep_step(int fd)

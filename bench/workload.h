@@ -15,6 +15,8 @@
 double getppid_run(enum way way);
 double recv_eagain_run(enum way way);
 double socket_close_run(enum way way);
+double host_call_run(enum way way);
+double raw_call_run(enum way way);
 double nanosleep_run(enum way way); /* microseconds */
 
 /* loopback.c: microseconds a round trip, Gbit/s */
