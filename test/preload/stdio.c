@@ -134,7 +134,7 @@ CASE(stdio_replaced)
 	MUST((f = fopen("/dev/null", "r+")));
 	SHOW(dup2(fd[0], fileno(f)) == fileno(f));
 	SHOW(close(fd[0]));
-	SHOW(freopen("/dev/zero", "r", f) == f);
+	SHOW(freopen64("/dev/zero", "r", f) == f);
 	SHOW(recv(fd[1], line, 1, 0));
 	SHOW(fgetc(f));
 	SHOW(fclose(f));
