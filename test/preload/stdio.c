@@ -147,6 +147,6 @@ CASE(stdio_replaced)
 	SHOW(fgetc(f));
 	SHOW(fputc('x', f));
 	show_received(fd[1], 10);
-	SHOW(freopen("/no/such/file", "r", f) == NULL);
+	SHOW(freopen64("/no/such/file", "r", f) == NULL);
 	SHOW(fcntl(fd[0], F_GETFD));
 }
