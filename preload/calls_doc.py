@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes docs/calls.md from the list of calls, preload/calls.h.
+"""Writes docs/calls.md from the list of calls, preload/calls.h, and from what the twin tests
+hold to be true: test/call/errors.toml and test/call/differences.toml.
 
 preload/calls_doc.py          writes it
 preload/calls_doc.py --check  fails if it is not what would be written
@@ -16,20 +17,28 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+TWINS = HERE.parent / "test" / "call"
 DOCUMENT = HERE.parent / "docs" / "calls.md"
 
 INTRODUCTION = """\
 # The calls that the preload library answers
 
-<!-- Written by preload/calls_doc.py from preload/calls.h: change that, not this. -->
+<!-- Written by preload/calls_doc.py from preload/calls.h, test/call/errors.toml and
+test/call/differences.toml: change those, not this. -->
 
 `libguise-preload.so` stands before these calls of libc. What concerns a descriptor of the host
-only goes to libc's own function. The last column names the case in test/preload that runs on the
-host and on guise and must print the same on both.
+only goes to libc's own function.
+
+Each call has a twin: a case that runs on the host and on guise and must print the same on both. The
+third column names it, a case of test/preload. The cases of test/call make each call in every state
+and with every argument; the last column has the errors that the manual names and these show, on
+both. What the manual names and they do not show stands in test/call/errors.toml, with the reason.
+What differs is [at the end](#what-differs).
 
 System calls that a program makes by an instruction of its own go the same ways where the host's
 kernel can tell (x86-64, Linux 5.11). Calls that libc makes inside itself are not among them.
@@ -82,14 +91,37 @@ def read_list() -> list[Class]:
     return list(classes.values())
 
 
+def shown_errors() -> dict[str, list[str]]:
+    """Of each call: the manual's, without those that no twin shows."""
+    content = tomllib.loads((TWINS / "errors.toml").read_text("utf-8"))
+    shown = {call: names.split() for call, names in content["manual"].items()}
+    for entry in content["not_shown"]:
+        for call in entry.get("calls", " ".join(shown)).split():
+            shown[call] = [name for name in shown[call] if name not in entry["errors"].split()]
+    return shown
+
+
+def differences() -> str:
+    """The section of what differs."""
+    content = tomllib.loads((TWINS / "differences.toml").read_text("utf-8"))
+    parts = ["\n## What differs\n\n| what | why it stays |\n|---|---|\n"]
+    for entry in content["difference"]:
+        what = entry["what"][0].upper() + entry["what"][1:]
+        parts.append(f"| {what} | {entry['reason']} |\n")
+    return "".join(parts)
+
+
 def document(classes: list[Class]) -> str:
     parts = [INTRODUCTION]
+    errors = shown_errors()
     for group in classes:
         parts.append(f"\n## {group.name}\n\n{group.meaning}\n\n")
-        parts.append("| call | beyond that | test |\n|---|---|---|\n")
+        parts.append("| call | beyond that | test | errors, as on the host |\n|---|---|---|---|\n")
         for call in group.calls:
             names = ", ".join(f"`{name}`" for name in [call.name, *call.aliases])
-            parts.append(f"| {names} | {call.note} | {call.test} |\n")
+            shown = " ".join(errors.get(call.name, []))
+            parts.append(f"| {names} | {call.note} | {call.test} | {shown} |\n")
+    parts.append(differences())
     return "".join(parts)
 
 

@@ -3,6 +3,7 @@
 #include "call.h"
 
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/select.h>
 
 static volatile sig_atomic_t caught;
@@ -247,4 +248,36 @@ CASE(signal_cancels)
 	/* The socket is as before. */
 	SHOW(send(udp[1], "x", 1, 0));
 	SHOW(recv(udp[0], &end, 1, 0));
+}
+
+static volatile sig_atomic_t last;
+
+static void note(int sig)
+{
+	last = sig;
+}
+
+/* What a socket sends by itself: SIGIO for any news, SIGURG for what is urgent. */
+CASE(signal_from_a_socket)
+{
+	struct timespec moment = { .tv_nsec = 5000000 };
+	int fd[2], on = 1;
+
+	stream_pair(fd);
+	signal(SIGIO, note);
+	signal(SIGURG, note);
+	SHOW(fcntl(fd[0], F_SETOWN, getpid()));
+	SHOW(send(fd[1], "!", 1, MSG_OOB));
+	for (int i = 0; i < 200 && last != SIGURG; i++)
+		nanosleep(&moment, NULL);
+	SHOW(last == SIGURG);
+	SHOW(fcntl(fd[0], F_SETFL, O_ASYNC));
+	SHOW(fcntl(fd[0], F_GETFL));
+	SHOW(send(fd[1], "x", 1, 0));
+	for (int i = 0; i < 200 && last != SIGIO; i++)
+		nanosleep(&moment, NULL);
+	SHOW(last == SIGIO);
+	SHOW(fcntl(fd[0], F_SETFL, 0));
+	SHOW(ioctl(fd[0], FIOASYNC, &on));
+	SHOW(fcntl(fd[0], F_GETFL));
 }
