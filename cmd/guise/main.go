@@ -116,7 +116,7 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(explainFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newPath(), newSetup(), newBench(), newUndo())
+	root.AddCommand(newRun(), newPath(), newSetup(), newDoctor(), newBench(), newUndo())
 	return root
 }
 

@@ -168,3 +168,47 @@ func hasDefaultRoutes() (four, six bool, err error) {
 func interfaceNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
+
+// DefaultWay is the way out that a run without flags would try, and the taps
+// that root has set up for this user.
+func DefaultWay() (kind string, taps []string, err error) {
+	l := &plan.Link{}
+	own, err := choose([]*plan.Link{l})
+	for _, o := range own {
+		taps = append(taps, o.name)
+	}
+	return l.Kind, taps, err
+}
+
+// ListedTaps are the taps that root once set up for this user, whether they are
+// there now or not.
+func ListedTaps() []string {
+	listed, err := readSetupTaps()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, t := range listed {
+		if t.uid == os.Geteuid() {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
+// TryPasst starts a passt as a run would, and lets it end at once.
+func TryPasst() error {
+	l := &plan.Link{Kind: plan.Passt}
+	s, err := surveyHost()
+	if err == nil {
+		err = s.proposePasst(l)
+	}
+	if err != nil {
+		return err
+	}
+	file, err := startPasst(l)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}

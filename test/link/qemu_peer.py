@@ -23,11 +23,11 @@ def main(path: str, name: str) -> None:
     visitor, _ = listener.accept()
     gathered, part = b"", 1
     while True:
-        readable, _, _ = select.select([tap, visitor], [], [])
+        readable, _, _ = select.select([tap, visitor.fileno()], [], [])
         if tap in readable:
             frame = os.read(tap, 65536)
             visitor.sendall(struct.pack(">I", len(frame)) + frame)
-        if visitor in readable:
+        if visitor.fileno() in readable:
             part = part * 7 % 40_009
             got = visitor.recv(part)
             if not got:

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The places that a region can lie at, and the size of one with the default
+// memory: lib/region/create.c.
+const (
+	firstPlace  = 0x7e9000000000
+	placeStride = 4 << 30
+	places      = 64
+	placeBytes  = 0x1400000 + 256<<20
+)
+
+// memory reserves a place as a region would, and gives it back.
+func (e *examination) memory() {
+	free := 0
+	var last error
+	for i := range places {
+		at := uintptr(firstPlace + i*placeStride)
+		got, _, errno := unix.Syscall6(unix.SYS_MMAP, at, placeBytes, unix.PROT_NONE,
+			unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE|unix.MAP_FIXED_NOREPLACE, ^uintptr(0), 0)
+		if errno != 0 {
+			last = errno
+			continue
+		}
+		// A kernel before 4.17 takes the address for a hint.
+		if got == at {
+			free++
+		}
+		unix.Syscall(unix.SYS_MUNMAP, got, placeBytes, 0)
+	}
+	switch {
+	case free == places:
+		e.find("memory", OK, "", "the addresses of a stack are free, and a stack's memory can be reserved")
+	case free > 0:
+		e.find("memory", OK, "", "%d of %d addresses for a stack are free", free, places)
+	case errors.Is(last, unix.ENOMEM):
+		// This process has more of its own than the holder has: it may still work there.
+		e.find("memory", Note, "raise the limit (ulimit -v unlimited), or --memory 32M",
+			"the limit of a process's address space (ulimit -v) is low: a program that maps much of its own cannot join a stack of 256M")
+	default:
+		e.find("memory", Bad, "start guise without what is loaded into each process", "none of the addresses of a stack is free (%v)", last)
+	}
+}
+
+// probe is a call of the host's kernel that guise would use, tried in a way
+// that does nothing, and what is lost without it.
+type probe struct {
+	name    string
+	since   string
+	call    func() unix.Errno
+	missing string
+}
+
+func raw(number, a, b, c uintptr) unix.Errno {
+	_, _, errno := unix.RawSyscall(number, a, b, c)
+	return errno
+}
+
+var probes = []probe{
+	{"memfd_create", "3.17", func() unix.Errno {
+		name := []byte("guise-doctor\x00")
+		fd, _, errno := unix.RawSyscall(unix.SYS_MEMFD_CREATE, uintptr(unsafe.Pointer(&name[0])), unix.MFD_CLOEXEC, 0)
+		if errno == 0 {
+			unix.Close(int(fd))
+		}
+		return errno
+	}, ""},
+	{"pidfd_open", "5.3", func() unix.Errno {
+		fd, _, errno := unix.RawSyscall(unix.SYS_PIDFD_OPEN, uintptr(os.Getpid()), 0, 0)
+		if errno == 0 {
+			unix.Close(int(fd))
+		}
+		return errno
+	}, "the end of a program is seen by its socket to the holder only"},
+	{"close_range", "5.9", func() unix.Errno {
+		return raw(unix.SYS_CLOSE_RANGE, ^uintptr(0)>>1, ^uintptr(0)>>1, 0)
+	}, "descriptors are closed one by one"},
+}
+
+// kernel finds calls that are not there: an old kernel, or a filter.
+func (e *examination) kernel() {
+	var name unix.Utsname
+	release := "unknown"
+	if unix.Uname(&name) == nil {
+		release = unix.ByteSliceToString(name.Release[:])
+	}
+	var lacks []string
+	for _, p := range probes {
+		errno := p.call()
+		if errno != unix.ENOSYS && errno != unix.EPERM {
+			continue
+		}
+		if p.missing == "" {
+			e.find("kernel", Bad, "run it where the call is allowed (Linux since "+p.since+")",
+				"the host's kernel (%s) refuses %s, without which there is no stack", release, p.name)
+			return
+		}
+		lacks = append(lacks, fmt.Sprintf("no %s (Linux %s): %s", p.name, p.since, p.missing))
+	}
+	if len(lacks) > 0 {
+		e.find("kernel", Note, "nothing needs to be done; a newer kernel, or a filter that lets these calls through, has them",
+			"the host's kernel is %s, and lacks some calls: %s", release, strings.Join(lacks, "; "))
+		return
+	}
+	e.find("kernel", OK, "", "the host's kernel is %s, and has all that guise would use", release)
+}
+
+// tracing is about Yama: read, not tried.
+func (e *examination) tracing() {
+	text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if scope := strings.TrimSpace(string(text)); err == nil && scope != "0" {
+		e.find("tracing", OK, "", "kernel.yama.ptrace_scope is %s: a debugger may attach to a program only as its parent or as root", scope)
+	}
+}

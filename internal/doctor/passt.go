@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package doctor
+
+import (
+	"bytes"
+	"os/exec"
+	"regexp"
+
+	"golang.org/x/sys/unix"
+
+	"guise/internal/hostnet"
+	"guise/internal/plan"
+)
+
+// passt is started as a run would start it, where a run would.
+func (e *examination) passt() {
+	path, err := hostnet.FindPasst()
+	if e.Way != plan.Passt {
+		if err != nil {
+			e.find("passt", OK, "", "there is no passt, and none is needed")
+		}
+		return
+	}
+	if err != nil {
+		e.find("passt", Bad, "apt-get install passt, or sudo guise setup", "there is no passt in $PATH, and without root it is the way out")
+		return
+	}
+	if err := userNamespace(); err != nil {
+		e.find("namespaces", Bad, "sysctl user.max_user_namespaces and kernel.unprivileged_userns_clone, the profile of AppArmor, "+
+			"or the container's seccomp filter forbid them; sudo guise setup does without",
+			"this user can make no user namespace (%v), in which passt shuts itself in", err)
+		return
+	}
+	if err := hostnet.TryPasst(); err != nil {
+		e.find("passt", Bad, "mend that, or sudo guise setup", "passt cannot carry a stack: %v", err)
+		return
+	}
+	e.find("passt", OK, "", "%s starts, and would carry a stack", path)
+	if old(path) {
+		e.find("passt", Note, "sudo guise setup, or a newer passt",
+			"this passt is Debian 12's, or as old: where both directions of a connection are busy at once it damages data, "+
+				"and it does not tell that a connection was refused")
+	}
+}
+
+// userNamespace tries to make one.
+func userNamespace() error {
+	cmd := exec.Command("/proc/self/exe", "--version")
+	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}
+	return cmd.Run()
+}
+
+var versionDate = regexp.MustCompile(`git(\d{8})|\b(20\d\d)_(\d\d)_(\d\d)\.`)
+
+// old says whether it is the passt that Debian 12 has, or one before it.
+func old(path string) bool {
+	out, _ := exec.Command(path, "--version").CombinedOutput()
+	if bytes.Contains(out, []byte("unknown version")) {
+		return true // what Debian 12's says of itself
+	}
+	found := versionDate.FindSubmatch(out)
+	if found == nil {
+		return false
+	}
+	date := string(found[1]) + string(found[2]) + string(found[3]) + string(found[4])
+	return date <= "20230309"
+}
