@@ -39,8 +39,7 @@ void guise_ring_bell(struct guise_stack *s);
 /* The leader sleeps without watching for room on a link that waits for it. */
 static inline bool guise_leader_must_poll(const struct guise_region *r)
 {
-	return r->leader &&
-	       __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED) & ~r->leader_tx;
+	return r->leader && __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED) & ~r->leader_tx;
 }
 
 static inline void guise_collect_wakes(struct guise_stack *s, struct guise_wakes *wakes)
