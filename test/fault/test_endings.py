@@ -172,7 +172,6 @@ def clean_up(guise: GuiseSide) -> None:
     guise.far.run(*command, env=guise.environment()).expect()
 
 
-@pytest.mark.also_without_root
 @WITH_AND_WITHOUT_PARENT
 def test_holder_is_killed_while_the_program_waits(
     guise: GuiseSide, leftovers: Leftovers, options: list[str]
@@ -187,7 +186,6 @@ def test_holder_is_killed_while_the_program_waits(
     assert not leftovers.now()
 
 
-@pytest.mark.also_without_root
 def test_holder_is_killed_while_the_program_sends(
     guise: GuiseSide, drain: Drain, leftovers: Leftovers
 ) -> None:
