@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs whose runtime has ideas of its own about stacks, memory and signals, on the host and on
+guise: built with sanitizers, and with coroutines on small stacks."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from topology.process import Finished, run
+from topology.side import BUILD, GUISE
+
+HERE = Path(__file__).resolve().parent
+PLAIN = BUILD / "test" / "host" / "conversation"
+
+
+def on_both(*words: str | Path) -> Finished:
+    """The same on the host and on guise, and nothing to complain of."""
+    on_host = run(words).expect()
+    on_guise = run([GUISE, "run", "--link", "none", "--", *words]).expect()
+    assert (on_guise.stdout, on_guise.stderr) == (on_host.stdout, on_host.stderr)
+    assert on_guise.errors == ""
+    return on_guise
+
+
+@pytest.mark.parametrize("sanitizer", ["address", "undefined", "thread"])
+def test_a_program_built_with_a_sanitizer(tmp_path: Path, sanitizer: str) -> None:
+    """With address, leaks are looked for at the exit as well."""
+    program = tmp_path / sanitizer
+    flags = ["-D_GNU_SOURCE", "-g", "-O1", "-pthread", f"-fsanitize={sanitizer}"]
+    subprocess.run(["cc", *flags, "-o", program, HERE / "conversation.c"], check=True)
+    assert on_both(program).text == "said 7120 bytes\n"
+
+
+def test_coroutines_on_small_stacks() -> None:
+    assert on_both(PLAIN, "coroutines").text == on_both(PLAIN).text == "said 7120 bytes\n"
