@@ -81,6 +81,9 @@ void preload_placeholders_forked(void);
 /* The descriptor of one that is kept, or -1. */
 int preload_placeholder_kept(unsigned int i);
 
+/* escaped.c: the process has joined: sockets that it has of the host are none that escaped */
+void preload_escaped_begin(void);
+
 /* descriptor.c: numbers */
 
 /* Closes what stands behind fd in the stack; its number stays. 0, or close's error. */

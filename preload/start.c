@@ -236,6 +236,7 @@ static void join(void)
 	move_ticket();
 	__atomic_store_n(&preload.stack, s, __ATOMIC_RELEASE);
 	preload.own_low = preload_next_own_fd(0);
+	preload_escaped_begin();
 }
 
 bool preload_on_stack(void)

@@ -217,7 +217,7 @@ struct guise_region {
 	uint64_t seed, seed_state;
 
 	/* Counters for the holder's summary. */
-	uint64_t escaped;   /* inet sockets that went to the host */
+	uint64_t escaped;   /* sockets of the host that members had at their end */
 	uint64_t untrapped; /* processes and threads whose raw system calls are not seen */
 	uint64_t sockets;   /* private sockets made */
 	uint64_t calls, waits, kicks, leads, pump_turns;

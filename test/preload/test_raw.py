@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 import platform
 import re
+import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from topology.side import GUISE
+from topology.side import BUILD, GUISE
 
 ROOT = Path(__file__).resolve().parents[2]
 DENIED = Path(__file__).resolve().parents[1] / "program" / "without_dispatch.py"
@@ -21,13 +23,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def output(*command: str | Path) -> str:
+def output(*command: str | Path, inherited: Sequence[int] = ()) -> str:
     done = subprocess.run(
         [str(word) for word in command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=120,
+        pass_fds=inherited,
     )
     return f"{done.stdout}ended with {done.returncode}\n"
 
@@ -54,3 +57,13 @@ def test_go_program_with_cgo_serves_itself_on_the_stack(tmp_path: Path) -> None:
 def test_where_raw_calls_cannot_be_seen_the_summary_says_so() -> None:
     text = output(DENIED, GUISE, "run", "-v", "--link", "none", "--", "true")
     assert "0 sockets escaped to the host (raw system calls were not seen, 1 times" in text
+
+
+def test_a_socket_that_escaped_is_counted() -> None:
+    """One that the program was given is none; one that it gets past every hook is."""
+    program = BUILD / "test" / "preload" / "past"
+    with socket.socket() as given:
+        given.set_inheritable(True)
+        words: list[str | Path] = [DENIED, GUISE, "run", "-v", "--link", "none", "--"]
+        text = output(*words, program, inherited=[given.fileno()])
+    assert "0 connections, 1 socket escaped to the host (raw system calls" in text, text
