@@ -167,10 +167,13 @@ out:
 static uint64_t base_first(void)
 {
 	const uint64_t last = BASE_HIGH + BASE_COUNT * BASE_WINDOW - GUISE_HOST_PAGE_MAX;
+	const int reserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	long got = host_sys(SYS_mmap, last, GUISE_HOST_PAGE_MAX, PROT_NONE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
-			    0);
+			    reserve | MAP_FIXED_NOREPLACE, -1, 0);
 
+	/* Where the flag is refused, as in map.c. */
+	if (got < 0 && got != -EEXIST && got != -ENOMEM)
+		got = host_sys(SYS_mmap, last, GUISE_HOST_PAGE_MAX, PROT_NONE, reserve, -1, 0);
 	if (got > 0)
 		host_sys(SYS_munmap, got, GUISE_HOST_PAGE_MAX);
 	return got == (long)last || got == -EEXIST ? BASE_HIGH : BASE_LOW;

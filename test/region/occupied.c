@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define WINDOW_FROM 0x7e9000000000ul
-#define WINDOW_TO   0x7ed000000000ul
+#define WINDOWS 0x4000000000ul /* bytes */
+
+/* Where they begin: usually, and where addresses have 39 bits. */
+static const unsigned long from[] = { 0x7e9000000000ul, 0x1000000000ul };
 
 int main(int argc, char **argv)
 {
@@ -26,11 +28,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: occupied join|create\n");
 		return 2;
 	}
-	at = mmap((void *)WINDOW_FROM, WINDOW_TO - WINDOW_FROM, PROT_NONE,
-		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-	if (at != (void *)WINDOW_FROM) {
-		perror("occupied: mmap");
-		return 2;
+	for (int i = 0; i < 2; i++) {
+		at = mmap((void *)from[i], WINDOWS, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (at != (void *)from[i]) {
+			perror("occupied: mmap");
+			return 2;
+		}
 	}
 	s = argv[1][0] == 'j' ? guise_join(-1, &err) : guise_create(NULL, &err);
 	if (s) {
