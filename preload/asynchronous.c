@@ -106,7 +106,7 @@ HOOK int getaddrinfo_a(int mode, struct gaicb *list[], int n, struct sigevent *e
 		errno = EINVAL;
 		return EAI_SYSTEM;
 	}
-	work = malloc(sizeof(*work) + (size_t)(n > 0 ? n : 0) * sizeof(*list));
+	work = malloc(sizeof(*work) + (size_t)(n > 0 ? n : 0) * sizeof(struct gaicb *));
 	if (!work)
 		return EAI_MEMORY;
 	work->n = n > 0 ? n : 0;
