@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -111,6 +112,17 @@ static int host_close(int fd)
 	return (int)result(close(fd));
 }
 
+static int host_allow(unsigned int descriptors)
+{
+	struct rlimit l;
+
+	getrlimit(RLIMIT_NOFILE, &l);
+	if (l.rlim_cur >= descriptors)
+		return 0;
+	l.rlim_cur = descriptors;
+	return (int)result(setrlimit(RLIMIT_NOFILE, &l));
+}
+
 static const struct calls host_calls = {
 	.getppid = host_getppid,
 	.nanosleep = host_nanosleep,
@@ -126,6 +138,7 @@ static const struct calls host_calls = {
 	.recv = host_recv,
 	.send = host_send,
 	.close = host_close,
+	.allow = host_allow,
 };
 
 /* ---- libguise's ------------------------------------------------------------- */
@@ -204,6 +217,14 @@ static int api_close(int fd)
 	return guise_close(stack, fd);
 }
 
+/* The stack counts its own descriptors, and the program is root there. */
+static int api_allow(unsigned int descriptors)
+{
+	struct rlimit l = { descriptors, descriptors };
+
+	return (int)guise_call(stack, GUISE_NR_prlimit64, 0, RLIMIT_NOFILE, (long)&l, 0, 0, 0);
+}
+
 static const struct calls api_calls = {
 	.getppid = api_getppid,
 	.nanosleep = api_nanosleep,
@@ -219,6 +240,7 @@ static const struct calls api_calls = {
 	.recv = api_recv,
 	.send = api_send,
 	.close = api_close,
+	.allow = api_allow,
 };
 
 struct calls net;

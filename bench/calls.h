@@ -32,6 +32,7 @@ struct calls {
 	ssize_t (*recv)(int fd, void *buf, size_t len, int flags);
 	ssize_t (*send)(int fd, const void *buf, size_t len, int flags);
 	int (*close)(int fd);
+	int (*allow)(unsigned int descriptors); /* at least so many at a time */
 };
 
 extern struct calls net;

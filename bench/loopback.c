@@ -89,7 +89,7 @@ void bulk_server(int fd, uint64_t bytes)
 
 /* ---- making the connection ---------------------------------------------------- */
 
-static int listener(struct sockaddr_in *a)
+int listener(struct sockaddr_in *a)
 {
 	int fd = must(net.socket(AF_INET, SOCK_STREAM));
 

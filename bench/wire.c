@@ -279,3 +279,13 @@ void wire_bulk_server(int fd)
 {
 	bulk_server(fd, WIRE_BYTES);
 }
+
+double wire_connections(enum way way)
+{
+	return connections_client(connect_far(way), far_address());
+}
+
+void wire_connections_server(int fd)
+{
+	connections_server(fd);
+}

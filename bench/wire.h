@@ -29,7 +29,9 @@ void wire_remove(struct wire *w);
 /* wire.c, run at the near end */
 double wire_rr(enum way way);
 double wire_bulk(enum way way);
+double wire_connections(enum way way);
 void wire_rr_server(int fd);
 void wire_bulk_server(int fd);
+void wire_connections_server(int fd);
 
 #endif

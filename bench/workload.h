@@ -18,6 +18,7 @@ double socket_close_run(enum way way);
 double host_call_run(enum way way);
 double raw_call_run(enum way way);
 double nanosleep_run(enum way way); /* microseconds */
+double host_read_run(enum way way);
 
 /* loopback.c: microseconds a round trip, Gbit/s */
 double rr_1thread(enum way way);
@@ -32,6 +33,17 @@ double create_time(enum way way);
 double create_memory(enum way way);
 double join_time(enum way way);
 double idle_member(enum way way);
+
+/* connections.c: connections a second, bytes a connection */
+double connections_lo(enum way way);
+double connections_idle(enum way way);
+
+/* connections.c, for wire.c: the address is the server's; which port it says */
+double connections_client(int control, struct sockaddr_in a);
+void connections_server(int control);
+
+/* loopback.c: a socket that listens on a port of lo */
+int listener(struct sockaddr_in *a);
 
 /* loopback.c, for wire.c: the two sides of a connection that exists */
 double rr_client(int fd);

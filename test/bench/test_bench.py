@@ -38,6 +38,17 @@ def test_json_has_the_form_that_is_documented() -> None:
             assert result["ratio"] == pytest.approx(ratio, rel=1e-3)
 
 
+def test_hook_and_connections_are_measured_beside_the_host() -> None:
+    names = ["hook-ns", "connections", "tap-connections", "idle-10k"]
+    report = json.loads(run([GUISE, "bench", "--json", "--runs", "1", *names]).expect().text)
+    if os.geteuid():
+        assert [skip["name"] for skip in report["skipped"]] == ["tap-connections"]
+        names.remove("tap-connections")
+    assert [result["name"] for result in report["results"]] == names
+    for result in report["results"]:
+        assert result["guise"] > 0 and result["host"] > 0, result
+
+
 def test_what_cannot_run_is_listed_with_its_reason() -> None:
     if os.geteuid():
         pytest.skip("needs root, to become somebody who may not make namespaces")
