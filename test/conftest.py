@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,15 @@ from topology.user import User, UserSide, make_way_out
 def pytest_configure() -> None:
     # Whoever ends the tests wants the namespaces gone, too: as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder that other users can be let into. Below pytest's own they cannot: each session that
+    begins closes the folder of all sessions again."""
+    with tempfile.TemporaryDirectory(prefix="guise-test-", ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o711)
+        yield Path(folder)
 
 
 @pytest.fixture
