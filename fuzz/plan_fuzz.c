@@ -151,7 +151,8 @@ static size_t add_word(struct rng *r, char *to, size_t room)
 	}
 	if (len > room)
 		return 0;
-	memcpy(to, word, len);
+	for (size_t i = 0; i < len; i++) /* a word of a text has no end of its own */
+		to[i] = word[i];
 	return len;
 }
 

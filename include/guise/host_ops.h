@@ -157,9 +157,9 @@ struct guise_link {
 	uint8_t mac[6];
 	uint8_t end; /* pair: which end of the cable, 0 or 1 */
 	uint8_t pad;
-	char name[16]; /* interface name inside the stack */
-	char kind[16]; /* backend: tap, pair, ... */
-	uint32_t lost; /* the backend failed for good: not polled any more */
+	char name[16];   /* interface name inside the stack */
+	char kind[16];   /* backend: tap, pair, ... */
+	uint32_t lost;   /* the backend failed for good: not polled any more */
 	uint32_t reason; /* the backend's own, for its sentence on that */
 	uint64_t rx_frames, rx_bytes, rx_malformed;
 	uint64_t tx_frames, tx_bytes, tx_dropped;
@@ -205,8 +205,8 @@ struct guise_region {
 	uint32_t pump_word;                               /* lib/region/pump.c */
 	uint32_t pump_slot;
 	uint32_t pump_alive;
-	uint32_t online;   /* simulated time: threads in their program */
-	uint64_t activity; /* counts waits; the pump stands by while it moves */
+	uint32_t online;    /* simulated time: threads in their program */
+	uint64_t activity;  /* counts waits; the pump stands by while it moves */
 	uint32_t leader_tx; /* of tx_blocked, what the leader knows of */
 	uint32_t pad2;
 

@@ -54,11 +54,14 @@ static int find_image(const struct guise_options *opt, char *path, size_t size)
 		if (!realpath(name, path))
 			snprintf(path, size, "%s", name);
 	} else {
-		/* A program's own name may be relative to another directory. */
-		if ((!dladdr((void *)&guise_region_map, &info) ||
-		     !realpath(info.dli_fname, path)) &&
-		    !realpath("/proc/self/exe", path))
+		/* A program's own name may be relative to another directory. And realpath()
+		 * fails on ".." where a sandbox denies what it asks: the name will do. */
+		if (!dladdr((void *)&guise_region_map, &info))
+			info.dli_fname = "";
+		if (!realpath(info.dli_fname, path) && !realpath("/proc/self/exe", path))
 			snprintf(path, size, "./guise");
+		else if (info.dli_fname[0] == '/')
+			snprintf(path, size, "%s", info.dli_fname);
 		slash = strrchr(path, '/');
 		snprintf(slash + 1, size - (size_t)(slash + 1 - path), "guise-kernel");
 	}
