@@ -192,6 +192,18 @@ static bool on_own_stack(uintptr_t sp)
 	return mine.stack && sp > (uintptr_t)mine.stack && sp <= (uintptr_t)mine.stack + STACK;
 }
 
+/* Not memcpy() and memset(): in a program built with a sanitizer these are the sanitizer's, which
+ * makes system calls of its own past libc. */
+static inline void copy_words(greg_t *to, const greg_t *from, size_t n)
+{
+	__asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
+static inline void clear_words(void *at, size_t n)
+{
+	__asm__ volatile("rep stosq" : "+D"(at), "+c"(n) : "a"(0) : "memory");
+}
+
 /* False: there is no memory for a stack. */
 static bool call_on_own_stack(greg_t *regs)
 {
@@ -215,9 +227,9 @@ static bool call_on_own_stack(greg_t *regs)
 	}
 	frame = (struct frame *)((sp - sizeof(*frame)) & ~63ul);
 	vectors = (char *)(((uintptr_t)frame - vectors_size) & ~63ul);
-	memcpy(frame->regs, regs, sizeof(frame->regs));
+	copy_words(frame->regs, regs, sizeof(frame->regs) / sizeof(*regs));
 	frame->vectors = vectors;
-	memset(vectors + 512, 0, 64); /* xsave's header */
+	clear_words(vectors + 512, 8); /* xsave's header */
 	regs[REG_RBX] = (greg_t)(uintptr_t)frame;
 	regs[REG_RSP] = (greg_t)(uintptr_t)vectors;
 	regs[REG_RIP] = (greg_t)(uintptr_t)guise_trap_entry;

@@ -55,18 +55,27 @@ static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 
 static void handler(int sig, siginfo_t *info, void *context);
 
-/* libc's own: in a preloaded program the plain name is guise's hook. */
+/*
+ * In a preloaded program the plain name is guise's hook. The next one may be a
+ * sanitizer's, which calls the handler from its own. Not so for SIGSYS: their
+ * handler blocks all signals and makes calls that are trapped in turn.
+ */
 static int guise_real_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
-	static int (*real)(int, const struct sigaction *, struct sigaction *);
+	static int (*next)(int, const struct sigaction *, struct sigaction *);
+	static int (*libc)(int, const struct sigaction *, struct sigaction *);
 
-	if (!real)
-		*(void **)&real = dlsym(RTLD_NEXT, "sigaction");
-	if (!real) {
+	if (!next) {
+		void *handle = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+
+		*(void **)&libc = handle ? dlsym(handle, "sigaction") : NULL;
+		*(void **)&next = dlsym(RTLD_NEXT, "sigaction");
+	}
+	if (!next) {
 		errno = ENOSYS;
 		return -1;
 	}
-	return real(sig, act, old);
+	return sig == SIGSYS && libc ? libc(sig, act, old) : next(sig, act, old);
 }
 
 static unsigned long *counter(ucontext_t *uc)
