@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Programs whose runtime has ideas of its own about stacks, memory and signals, on the host and on
-guise: built with sanitizers, and with coroutines on small stacks."""
+guise: built with sanitizers, with coroutines on small stacks, and a JVM."""
 
 from __future__ import annotations
 
@@ -35,3 +35,10 @@ def test_a_program_built_with_a_sanitizer(tmp_path: Path, sanitizer: str) -> Non
 
 def test_coroutines_on_small_stacks() -> None:
     assert on_both(PLAIN, "coroutines").text == on_both(PLAIN).text == "said 7120 bytes\n"
+
+
+@pytest.mark.slow
+def test_a_jvm_serves_itself() -> None:
+    """Its handler of SIGSEGV finds null pointers meanwhile."""
+    source = HERE.parent / "program" / "Conversation.java"
+    assert on_both("java", source).text == "20 answers right, 100000 nulls found\n"
