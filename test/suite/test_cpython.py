@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from topology.leftovers import Leftovers
-from topology.namespace import Namespace
+from topology.namespace import Namespace, Word
 from topology.process import Process, eventually
 from topology.side import GUISE, PROOF, PYTHON
+from topology.user import User
 
 HERE = Path(__file__).resolve().parent
 QUICK = ["test_select", "test_poll", "test_epoll", "test_selectors", "test_socket", "test_httplib"]
@@ -55,13 +56,13 @@ def outcomes(report: str) -> tuple[Outcomes, str | None]:
 
 
 def without_hangs(
-    start: list[str], where: Namespace, listed: Path, env: Mapping[str, str]
+    start: Sequence[Word], where: Namespace, listed: Path, env: Mapping[str, str], cwd: Path | None
 ) -> Outcomes:
     """All cases of a suite. After a hang or a crash the others go on in a new process."""
     done: Outcomes = {}
     while True:
         listed.write_text("".join(f"{case}\n" for case in done), encoding="utf-8")
-        with where.start(*start, "--without", listed, env=env) as process:
+        with where.start(*start, "--without", listed, env=env, cwd=cwd) as process:
             hung = not ends(process)
             said = process.stop()
         found, open_case = outcomes(said.text)
@@ -120,14 +121,20 @@ def summary(found: Outcomes) -> str:
     return ", ".join(f"{words.count(word)} {word}" for word in sorted(set(words)))
 
 
-def run_beside_the_host(suite: str, far: Namespace, run_dir: Path, tmp_path: Path) -> None:
-    command = [PYTHON, str(HERE / "cases.py"), suite]
-    guise = [str(GUISE), "run", "-v", "--link", "none", "--", *command]
+def run_beside_the_host(
+    suite: str, far: Namespace, run_dir: Path, tmp_path: Path, user: User | None = None
+) -> None:
+    command: list[Word] = [PYTHON, str(HERE / "cases.py"), suite]
+    guise: list[Word] = [GUISE, "run", "-v", "--link", "none", "--", *command]
+    home = user.home if user else None
+    if user:
+        command, guise = user.command(*command), user.command(*guise)
     with Namespace("silent") as silent, ThreadPoolExecutor(2) as both:
         silent.ip("link", "set", "lo", "down")
-        host_run = both.submit(without_hangs, command, far, tmp_path / "host", {})
+        host_run = both.submit(without_hangs, command, far, tmp_path / "host", {}, home)
         env = {"GUISE_RUNDIR": str(run_dir)}
-        on_guise = both.submit(without_hangs, guise, silent, tmp_path / "guise", env).result()
+        guise_run = both.submit(without_hangs, guise, silent, tmp_path / "guise", env, home)
+        on_guise = guise_run.result()
         on_host = host_run.result()
     print(f"{suite} on the host: {summary(on_host)}; on guise: {summary(on_guise)}")
     assert sum(word == "passed" for word, *_ in on_host.values()) > 4, on_host
@@ -162,6 +169,20 @@ def test_long_suite(
     del leftovers  # looks after the test
     suites_are_there()
     run_beside_the_host(suite, far, run_dir, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("suite", QUICK + LONG)
+def test_suite_without_root(
+    suite: str, far: Namespace, run_dir: Path, leftovers: Leftovers, tmp_path: Path
+) -> None:
+    """By a user with a fresh home directory, on the host and on guise."""
+    del leftovers  # looks after the test
+    suites_are_there()
+    user = User(tmp_path / "home")
+    with user.shares(tmp_path):
+        run_beside_the_host(suite, far, run_dir, tmp_path, user)
 
 
 def test_comparison_finds_every_difference() -> None:
