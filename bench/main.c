@@ -29,6 +29,8 @@ const struct benchmark benchmarks[] = {
 	  .what = "recv on an empty UDP socket, not waiting" },
 	{ "socket-close", "ns", socket_close_run, LOOPBACK,
 	  .what = "making a TCP socket and closing it" },
+	{ "sockets-100", "ns", many_sockets_run, LOOPBACK,
+	  .what = "the same, a hundred made before the first is closed" },
 	{ "host-call", "ns", host_call_run, LOOPBACK,
 	  .what = "libc's getppid, which stays the host's, in a program on a stack" },
 	{ "raw-call", "ns", raw_call_run, LOOPBACK,

@@ -53,6 +53,26 @@ double socket_close_run(enum way way)
 	return ns_per_step(socket_close_step, -1, 50);
 }
 
+#define MANY 100
+
+/* More than any of them that are kept for another use. */
+static void many_sockets_step(int fd)
+{
+	int all[MANY];
+
+	(void)fd;
+	for (int i = 0; i < MANY; i++)
+		all[i] = must(net.socket(AF_INET, SOCK_STREAM));
+	for (int i = 0; i < MANY; i++)
+		must(net.close(all[i]));
+}
+
+double many_sockets_run(enum way way)
+{
+	calls_begin(way);
+	return ns_per_step(many_sockets_step, -1, 1) / MANY;
+}
+
 static void host_call_step(int fd)
 {
 	(void)fd;

@@ -15,6 +15,7 @@
 double getppid_run(enum way way);
 double recv_eagain_run(enum way way);
 double socket_close_run(enum way way);
+double many_sockets_run(enum way way);
 double host_call_run(enum way way);
 double raw_call_run(enum way way);
 double nanosleep_run(enum way way); /* microseconds */
