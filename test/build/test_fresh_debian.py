@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Mounts end with the namespace they are made in. `ip netns exec` wants / to be one.
 IN_ROOT = """
-mount --bind "$1" "$1" && mount --rbind /dev "$1/dev" && mount -t proc proc "$1/proc" && mount -t sysfs sysfs "$1/sys" || exit
+mount --bind "$1" "$1" && mount --rbind /dev "$1/dev" || exit
+mount -t proc proc "$1/proc" && mount -t sysfs sysfs "$1/sys" || exit
 root=$1
 shift
 exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"
