@@ -12,6 +12,8 @@
  * In between the number is an unconnected AF_UNIX socket to whoever looks.
  */
 #include "preload.h"
+
+#include "guise/host_ops.h"
 #include "host/sys.h"
 
 #include <fcntl.h>
@@ -46,6 +48,9 @@ int preload_install(int fd, int sfd, uint32_t flags)
 	int err = preload_map_set(fd, (uint32_t)sfd | flags);
 
 	if (!err) {
+		if (!(flags & GUISE_FD_FILE))
+			guise_call(preload.stack, GUISE_NR_INODE, sfd, preload_inode(fd), 0, 0, 0,
+				   0);
 		if (fd <= STDERR_FILENO)
 			preload_stdio_number(fd, true);
 		return fd;

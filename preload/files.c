@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The one file that programs on a stack must find changed: /etc/resolv.conf, when it
+ * Opening files. Those of the stack (place.c) become private descriptors; the others are
+ * the host's.
+ *
+ * One file of the host's programs on a stack must find changed: /etc/resolv.conf, when it
  * names servers that the stack cannot reach as they stand there. guise run then puts
  * the text that is right into $GUISE_RESOLV_CONF, and whoever opens the file for
  * reading gets a file in memory with that text; so it takes no privilege and leaves
@@ -10,8 +13,9 @@
  * has: $GUISE_HOSTS, lines of the same form. Only its own reading of that file, within
  * c-ares, sees them; programs find the file as it is.
  */
+#include "host/probe.h"
 #include "host/sys.h"
-#include "preload.h"
+#include "place.h"
 #include "resolver.h"
 
 #include <fcntl.h>
@@ -91,8 +95,8 @@ static int file_of(const char *first, const char *text, int flags)
 	return -1;
 }
 
-/* The descriptor of what stands for path, or -1: the host's own file. */
-static int instead(const char *path, int flags)
+/* The descriptor of what stands for a file of the host's, or -1. */
+static int in_memory(const char *path, int flags)
 {
 	if (likely(!resolv_conf && !resolving))
 		return -1;
@@ -103,6 +107,20 @@ static int instead(const char *path, int flags)
 	if (resolving && hosts && !strcmp(path, HOSTS))
 		return file_of(HOSTS, hosts, flags);
 	return -1;
+}
+
+/* Opens what is not the host's own file, and makes fd what open() returns; true if
+ * path is such a one. */
+static bool instead(int dir, const char *path, int flags, mode_t mode, int *fd)
+{
+	struct preload_place place;
+
+	if (preload_place(dir, path, &place)) {
+		*fd = preload_place_open(&place, flags, mode);
+		return true;
+	}
+	*fd = in_memory(path, flags);
+	return *fd >= 0;
 }
 
 #define MODE_OF(flags, mode)                             \
@@ -118,94 +136,95 @@ static int instead(const char *path, int flags)
 
 HOOK int open(const char *path, int flags, ...)
 {
-	int fd = instead(path, flags);
 	mode_t mode = 0;
+	int fd;
 
 	MODE_OF(flags, mode);
-	return fd >= 0 ? fd : HOST(open)(path, flags, mode);
+	return instead(AT_FDCWD, path, flags, mode, &fd) ? fd : HOST(open)(path, flags, mode);
 }
 
 HOOK int open64(const char *path, int flags, ...)
 {
-	int fd = instead(path, flags);
 	mode_t mode = 0;
+	int fd;
 
 	MODE_OF(flags, mode);
-	return fd >= 0 ? fd : HOST(open64)(path, flags, mode);
+	return instead(AT_FDCWD, path, flags, mode, &fd) ? fd : HOST(open64)(path, flags, mode);
 }
 
 HOOK int openat(int dir, const char *path, int flags, ...)
 {
-	int fd = instead(path, flags);
 	mode_t mode = 0;
+	int fd;
 
 	MODE_OF(flags, mode);
-	return fd >= 0 ? fd : HOST(openat)(dir, path, flags, mode);
+	return instead(dir, path, flags, mode, &fd) ? fd : HOST(openat)(dir, path, flags, mode);
 }
 
 HOOK int openat64(int dir, const char *path, int flags, ...)
 {
-	int fd = instead(path, flags);
 	mode_t mode = 0;
+	int fd;
 
 	MODE_OF(flags, mode);
-	return fd >= 0 ? fd : HOST(openat64)(dir, path, flags, mode);
+	return instead(dir, path, flags, mode, &fd) ? fd : HOST(openat64)(dir, path, flags, mode);
 }
 
 HOOK int __open_2(const char *path, int flags)
 {
-	int fd = instead(path, flags);
+	int fd;
 
-	return fd >= 0 ? fd : HOST(__open_2)(path, flags);
+	return instead(AT_FDCWD, path, flags, 0, &fd) ? fd : HOST(__open_2)(path, flags);
 }
 
 HOOK int __open64_2(const char *path, int flags)
 {
-	int fd = instead(path, flags);
+	int fd;
 
-	return fd >= 0 ? fd : HOST(__open64_2)(path, flags);
+	return instead(AT_FDCWD, path, flags, 0, &fd) ? fd : HOST(__open64_2)(path, flags);
 }
 
 HOOK int __openat_2(int dir, const char *path, int flags)
 {
-	int fd = instead(path, flags);
+	int fd;
 
-	return fd >= 0 ? fd : HOST(__openat_2)(dir, path, flags);
+	return instead(dir, path, flags, 0, &fd) ? fd : HOST(__openat_2)(dir, path, flags);
 }
 
 HOOK int __openat64_2(int dir, const char *path, int flags)
 {
-	int fd = instead(path, flags);
-
-	return fd >= 0 ? fd : HOST(__openat64_2)(dir, path, flags);
-}
-
-static FILE *stream_instead(const char *path, const char *mode)
-{
-	FILE *f;
 	int fd;
 
-	if (likely(!resolv_conf && !resolving) || !mode || *mode != 'r' || strchr(mode, '+'))
-		return NULL;
-	fd = instead(path, O_RDONLY | (strchr(mode, 'e') ? O_CLOEXEC : 0));
-	if (fd < 0)
-		return NULL;
-	f = fdopen(fd, mode);
-	if (!f)
-		host_sys(SYS_close, fd);
-	return f;
+	return instead(dir, path, flags, 0, &fd) ? fd : HOST(__openat64_2)(dir, path, flags);
+}
+
+/* A stream of what is not the host's own file, in *f; true if path is such a one. */
+static bool stream_instead(const char *path, const char *mode, FILE **f)
+{
+	int fd, saved;
+
+	if (guise_readable(mode, 1) ||
+	    !instead(AT_FDCWD, path, preload_open_flags(mode), 0666, &fd))
+		return false;
+	*f = fd < 0 ? NULL : fdopen(fd, mode);
+	if (fd >= 0 && !*f) {
+		saved = errno;
+		close(fd);
+		errno = saved;
+	}
+	return true;
 }
 
 HOOK FILE *fopen(const char *path, const char *mode)
 {
-	FILE *f = stream_instead(path, mode);
+	FILE *f;
 
-	return f ? f : HOST(fopen)(path, mode);
+	return stream_instead(path, mode, &f) ? f : HOST(fopen)(path, mode);
 }
 
 HOOK FILE *fopen64(const char *path, const char *mode)
 {
-	FILE *f = stream_instead(path, mode);
+	FILE *f;
 
-	return f ? f : HOST(fopen64)(path, mode);
+	return stream_instead(path, mode, &f) ? f : HOST(fopen64)(path, mode);
 }

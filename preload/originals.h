@@ -25,6 +25,8 @@
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 #include <sys/uio.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -102,9 +102,13 @@ int preload_stale(int fd);
 
 /* 0, 1 or 2 became a private descriptor's number, or is none any more. */
 void preload_stdio_number(int fd, bool private);
+/* What fopen() with that mode opens with. */
+int preload_open_flags(const char *mode);
 
 /* rights.c: private sockets in messages of the host's sockets */
 
+/* The inode of fd, if it is a socket of the host; 0 else. */
+long preload_inode(int fd);
 void preload_rights_sending(const struct msghdr *m);
 void preload_rights_not_sent(const struct msghdr *m);
 void preload_rights_received(const struct msghdr *m, int flags);

@@ -18,8 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The inode of fd, if it is a socket of the host; 0 else. */
-static long inode(int fd)
+long preload_inode(int fd)
 {
 	struct stat st;
 
@@ -64,7 +63,8 @@ static void give(int fd, int flags)
 	if (!(entry & GUISE_FD_PRIVATE) || preload_borrowed())
 		return;
 	preload_mark_shared(fd);
-	guise_call(preload.stack, GUISE_NR_GIVE, entry & GUISE_FD_STACK, inode(fd), 0, 0, 0, 0);
+	guise_call(preload.stack, GUISE_NR_GIVE, entry & GUISE_FD_STACK, preload_inode(fd), 0, 0, 0,
+		   0);
 }
 
 /* It was not sent after all. */
@@ -76,14 +76,14 @@ static void take_back(int fd, int flags)
 	(void)flags;
 	if (!(entry & GUISE_FD_PRIVATE) || preload_borrowed())
 		return;
-	sfd = guise_call(preload.stack, GUISE_NR_TAKE, inode(fd), 0, 0, 0, 0, 0);
+	sfd = guise_call(preload.stack, GUISE_NR_TAKE, preload_inode(fd), 0, 0, 0, 0, 0);
 	if (sfd >= 0)
 		guise_call(preload.stack, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
 }
 
 static void take(int fd, int flags)
 {
-	long sfd, mark = inode(fd);
+	long sfd, mark = preload_inode(fd);
 	struct guise_stack *s = mark ? preload_stack() : NULL;
 
 	if (!s || preload_borrowed())

@@ -132,7 +132,7 @@ HOOK int fclose(FILE *f)
 
 HOOK int _IO_fclose(FILE *f) SAME_AS(fclose);
 
-static int open_flags(const char *mode)
+int preload_open_flags(const char *mode)
 {
 	int way = strchr(mode, '+') ? O_RDWR : *mode == 'r' ? O_RDONLY : O_WRONLY;
 
@@ -145,7 +145,7 @@ static int open_flags(const char *mode)
  * number becomes the file's. */
 static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
 {
-	int flags = open_flags(mode), fd = f->_fileno, file;
+	int flags = preload_open_flags(mode), fd = f->_fileno, file;
 
 	if (!path) /* only another mode, which the socket cannot have */
 		return f;

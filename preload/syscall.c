@@ -122,6 +122,53 @@ static bool transfer_call(long nr, const struct preload_arguments *x, long *ret)
 	}
 }
 
+static bool file_call(long nr, const struct preload_arguments *x, long *ret)
+{
+	switch (nr) {
+	case SYS_openat:
+		*ret = openat((int)x->a, (const char *)x->b, (int)x->c, (mode_t)x->d);
+		return true;
+	case SYS_lseek:
+		*ret = lseek((int)x->a, (off_t)x->b, (int)x->c);
+		return true;
+	case SYS_fstat:
+		*ret = fstat((int)x->a, (void *)x->b);
+		return true;
+	case SYS_newfstatat:
+		*ret = fstatat((int)x->a, (const char *)x->b, (void *)x->c, (int)x->d);
+		return true;
+	case SYS_statx:
+		*ret = statx((int)x->a, (const char *)x->b, (int)x->c, (unsigned int)x->d,
+			     (void *)x->e);
+		return true;
+	case SYS_faccessat:
+		*ret = faccessat((int)x->a, (const char *)x->b, (int)x->c, 0);
+		return true;
+	case SYS_readlinkat:
+		*ret = readlinkat((int)x->a, (const char *)x->b, (void *)x->c, (size_t)x->d);
+		return true;
+#ifdef SYS_open
+	case SYS_open:
+		*ret = open((const char *)x->a, (int)x->b, (mode_t)x->c);
+		return true;
+	case SYS_stat:
+		*ret = stat((const char *)x->a, (void *)x->b);
+		return true;
+	case SYS_lstat:
+		*ret = lstat((const char *)x->a, (void *)x->b);
+		return true;
+	case SYS_access:
+		*ret = access((const char *)x->a, (int)x->b);
+		return true;
+	case SYS_readlink:
+		*ret = readlink((const char *)x->a, (void *)x->b, (size_t)x->c);
+		return true;
+#endif
+	default:
+		return false;
+	}
+}
+
 static bool descriptor_call(long nr, const struct preload_arguments *x, long *ret)
 {
 	switch (nr) {
@@ -301,7 +348,7 @@ static bool process_call(long nr, const struct preload_arguments *x, long *ret)
 
 static bool hooked(long nr, const struct preload_arguments *x, long *ret)
 {
-	return socket_call(nr, x, ret) || transfer_call(nr, x, ret) ||
+	return socket_call(nr, x, ret) || transfer_call(nr, x, ret) || file_call(nr, x, ret) ||
 	       descriptor_call(nr, x, ret) || wait_call(nr, x, ret) || process_call(nr, x, ret);
 }
 

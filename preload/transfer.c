@@ -142,6 +142,16 @@ HOOK int sendmmsg(int fd, struct mmsghdr *messages, unsigned int n, int flags)
 	return (int)inside_waiting(GUISE_NR_sendmmsg, sfd, (long)messages, n, flags, 0, 0);
 }
 
+HOOK off64_t lseek64(int fd, off64_t offset, int whence)
+{
+	int sfd = stack_fd(fd);
+
+	HOST_UNLESS_PRIVATE(sfd, fd, lseek64, offset, whence);
+	return inside(GUISE_NR_lseek, sfd, offset, whence, 0, 0, 0);
+}
+
+HOOK off_t lseek(int fd, off_t offset, int whence) SAME_AS(lseek64);
+
 /* ---- with a position ------------------------------------------------------ */
 
 HOOK ssize_t pread64(int fd, void *buf, size_t n, off64_t offset)

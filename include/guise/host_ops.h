@@ -249,14 +249,17 @@ struct guise_image {
  * System calls of the port beyond Linux's own. Linux's own have the numbers
  * of asm-generic/unistd.h on every processor.
  */
-#define GUISE_NR_BASE      2048
-#define GUISE_NR_LINK_ADD  2048 /* (link index) -> ifindex */
-#define GUISE_NR_LINK_DEL  2049 /* (link index) */
-#define GUISE_NR_ALLOC     2050 /* (bytes) -> region address, zeroed */
-#define GUISE_NR_FREE      2051 /* (address, bytes) */
-#define GUISE_NR_NETNS_NEW 2052 /* () -> fd of a new network namespace */
-#define GUISE_NR_GIVE      2053 /* (fd, mark): to whoever takes it under that mark */
-#define GUISE_NR_TAKE      2054 /* (mark, keep) -> fd */
-#define GUISE_NR_END       2055
+#define GUISE_NR_BASE        2048
+#define GUISE_NR_LINK_ADD    2048 /* (link index) -> ifindex */
+#define GUISE_NR_LINK_DEL    2049 /* (link index) */
+#define GUISE_NR_ALLOC       2050 /* (bytes) -> region address, zeroed */
+#define GUISE_NR_FREE        2051 /* (address, bytes) */
+#define GUISE_NR_NETNS_NEW   2052 /* () -> fd of a new network namespace */
+#define GUISE_NR_GIVE        2053 /* (fd, mark): to whoever takes it under that mark */
+#define GUISE_NR_TAKE        2054 /* (mark, keep) -> fd */
+#define GUISE_NR_INODE       2055 /* (fd, number): a socket's inode from now on */
+#define GUISE_NR_RING        2056 /* (fd, block, u64 piece[2]) -> 1, or 0: no such block */
+#define GUISE_NR_RING_MAPPED 2057 /* (fd, 1 or -1): a program has (un)mapped its blocks */
+#define GUISE_NR_END         2058
 
 #endif

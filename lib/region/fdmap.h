@@ -37,6 +37,7 @@
 #define GUISE_FD_NESTED  0x08000000u /* ... another epoll is a member */
 #define GUISE_FD_STALE   0x04000000u /* the parent's, before fork: not usable */
 #define GUISE_FD_SHARED  0x02000000u /* its placeholder has other holders, or had */
+#define GUISE_FD_FILE    0x01000000u /* private, and no socket: a file of the stack */
 #define GUISE_FD_STACK   0x000fffffu /* the stack's descriptor */
 
 struct guise_fdmap {

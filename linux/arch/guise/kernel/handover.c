@@ -7,10 +7,16 @@
  * to the port under the mark's number; whoever receives the mark takes it.
  * Nobody tells the port of a message that is thrown away unread, so a file that
  * nobody takes is dropped when its place is needed, oldest first.
+ *
+ * A socket has the inode number of the descriptor that stands for it on the host, so
+ * that what lists sockets here (ss, /proc/net/tcp) names what /proc/PID/fd names
+ * there.
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/net.h>
+#include <net/sock.h>
 
 #include <asm/guise.h>
 
@@ -61,4 +67,19 @@ long guise_take(u64 mark, u64 keep)
 		handed[place].file = NULL;
 	fd_install(fd, file);
 	return fd;
+}
+
+/* Inodes of sockets are in no table: a number is for those who look. */
+long guise_set_inode(u64 fd, u64 number)
+{
+	struct file *file = fget(fd);
+	struct socket *sock;
+
+	if (!file)
+		return -EBADF;
+	sock = sock_from_file(file);
+	if (sock)
+		SOCK_INODE(sock)->i_ino = number;
+	fput(file);
+	return sock ? 0 : -ENOTSOCK;
 }

@@ -8,6 +8,7 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/gfp.h>
+#include <linux/if_packet.h>
 #include <linux/init_syscalls.h>
 #include <linux/mm.h>
 #include <linux/nsproxy.h>
@@ -85,6 +86,12 @@ static long guise_own_call(u64 nr, const u64 *a)
 		return guise_give(a[0], a[1]);
 	case GUISE_NR_TAKE:
 		return guise_take(a[0], a[1]);
+	case GUISE_NR_INODE:
+		return guise_set_inode(a[0], a[1]);
+	case GUISE_NR_RING:
+		return guise_ring(a[0], a[1], a[2]);
+	case GUISE_NR_RING_MAPPED:
+		return guise_ring_mapped(a[0], a[1]);
 	}
 	return -ENOSYS;
 }
@@ -98,6 +105,9 @@ static long guise_setsockopt(u64 fd, u64 level, u64 name, u64 value, u64 len, u6
 {
 	if (level == SOL_SOCKET && name == SO_ZEROCOPY)
 		return -ENOPROTOOPT;
+	if (level == SOL_PACKET && (name == PACKET_RX_RING || name == PACKET_TX_RING) &&
+	    guise_ring_is_mapped(fd))
+		return -EBUSY;
 	return sys_setsockopt(fd, level, name, (char __user *)value, len);
 }
 
@@ -145,7 +155,7 @@ static const guise_call_t guise_calls[__NR_syscalls] = {
 	CALL(pwritev2), CALL(lseek),
 	CALL(openat), CALL(close), CALL(close_range), CALL(dup), CALL(dup3),
 	[__NR3264_fcntl] = (guise_call_t)(void *)sys_fcntl, CALL(ioctl),
-	CALL(getdents64), CALL(readlinkat), CALL(mkdirat), CALL(unlinkat),
+	CALL(getdents64), CALL(statx), CALL(readlinkat), CALL(mkdirat), CALL(unlinkat),
 	CALL(mknodat), CALL(mount), [__NR_umount2] = (guise_call_t)(void *)sys_umount, CALL(faccessat),
 	CALL(splice), CALL(tee), [__NR3264_sendfile] = (guise_call_t)(void *)sys_sendfile64,
 	CALL(pipe2), CALL(fsync),

@@ -47,6 +47,10 @@ void guise_timer_interrupt(void);
 /* kernel/handover.c */
 long guise_give(u64 fd, u64 mark);
 long guise_take(u64 mark, u64 keep);
+long guise_set_inode(u64 fd, u64 number);
+long guise_ring(u64 fd, u64 number, u64 piece);
+long guise_ring_mapped(u64 fd, u64 change);
+bool guise_ring_is_mapped(u64 fd);
 
 /* drivers/net/link.c */
 void guise_link_interrupt(u32 rx, u32 tx);

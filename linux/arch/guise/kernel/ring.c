@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The rings of a packet socket, for a program that maps them.
+ *
+ * Linux's packet_mmap() fills page tables, and there are none. But the blocks of
+ * a ring lie in the region, which the program has mapped already: it only has to
+ * be told where.
+ */
+#include <linux/file.h>
+#include <linux/if_packet.h>
+#include <linux/net.h>
+#include <linux/uaccess.h>
+#include <net/sock.h>
+
+#include <net/packet/internal.h>
+
+#include <asm/guise.h>
+
+/* What a descriptor of a packet socket stands for, with a reference to its file. */
+static struct packet_sock *packet_of(u64 fd, struct file **file)
+{
+	struct socket *sock;
+
+	*file = fget(fd);
+	if (!*file)
+		return ERR_PTR(-EBADF);
+	sock = sock_from_file(*file);
+	if (sock && sock->ops->family == PF_PACKET)
+		return container_of(sock->sk, struct packet_sock, sk);
+	fput(*file);
+	return ERR_PTR(-ENODEV);
+}
+
+/* Writes address and length of a block, those of the receive ring first. 1, or 0
+ * where there are not as many. */
+long guise_ring(u64 fd, u64 number, u64 piece)
+{
+	struct packet_ring_buffer *rb;
+	struct packet_sock *po;
+	struct file *file;
+	u64 found[2];
+	long ret = 0;
+
+	po = packet_of(fd, &file);
+	if (IS_ERR(po))
+		return PTR_ERR(po);
+	mutex_lock(&po->pg_vec_lock);
+	for (rb = &po->rx_ring; rb <= &po->tx_ring; rb++) {
+		if (!rb->pg_vec)
+			continue;
+		if (number < rb->pg_vec_len) {
+			found[0] = (unsigned long)rb->pg_vec[number].buffer;
+			found[1] = (u64)rb->pg_vec_pages * PAGE_SIZE;
+			ret = 1;
+			break;
+		}
+		number -= rb->pg_vec_len;
+	}
+	mutex_unlock(&po->pg_vec_lock);
+	if (ret && copy_to_user((void __user *)piece, found, sizeof(found)))
+		ret = -EFAULT;
+	fput(file);
+	return ret;
+}
+
+/*
+ * While they are mapped the rings cannot be changed. How often they are is kept
+ * where packet sockets keep nothing: packet_sock.mapped is for mappings that end
+ * before their process closes its files, and here nobody but the program knows of
+ * them.
+ */
+long guise_ring_mapped(u64 fd, u64 change)
+{
+	struct packet_sock *po;
+	struct file *file;
+
+	po = packet_of(fd, &file);
+	if (IS_ERR(po))
+		return PTR_ERR(po);
+	po->sk.sk_user_data = (char *)po->sk.sk_user_data + (long)change;
+	fput(file);
+	return 0;
+}
+
+bool guise_ring_is_mapped(u64 fd)
+{
+	struct packet_sock *po;
+	struct file *file;
+	bool mapped;
+
+	po = packet_of(fd, &file);
+	if (IS_ERR(po))
+		return false;
+	mapped = po->sk.sk_user_data;
+	fput(file);
+	return mapped;
+}

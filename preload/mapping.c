@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * mmap of a packet socket's rings (PACKET_RX_RING, PACKET_TX_RING; packet(7)), which
+ * tcpdump and its like read. The ring's blocks lie in the region, wherever the port
+ * found memory. So each is mapped a second time, one behind the other, where the
+ * program wants them: mremap() of no bytes of a shared mapping doubles it.
+ *
+ * A mapping holds a descriptor of the stack's, so that the ring outlives its socket as it
+ * does in Linux. munmap() of the whole finds it in a list; of a part of a ring it does
+ * not, and the ring stays until the process ends. All else that is mapped is the host's,
+ * straight to its kernel: allocators are among the callers.
+ */
+#include "preload.h"
+
+#include "guise/host_ops.h"
+#include "host/sys.h"
+
+#include <sys/mman.h>
+
+/* More rings than these that a process maps at a time stay until it ends. */
+#define RINGS 64
+
+static struct ring {
+	uint64_t at; /* 0: none */
+	size_t length;
+	int sfd;
+} rings[RINGS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int mapped; /* none: munmap() does not look */
+
+struct piece {
+	uint64_t address, bytes;
+};
+
+/* The ring's block of that number: 1 if there is one, 0, or -errno. */
+static long block(int sfd, long number, struct piece *piece)
+{
+	return guise_call(preload.stack, GUISE_NR_RING, sfd, number, (long)piece, 0, 0, 0);
+}
+
+/* Lays all blocks over the range, which is mapped. */
+static long lay(int sfd, long at)
+{
+	struct piece piece;
+	long err, number;
+
+	for (number = 0; (err = block(sfd, number, &piece)) > 0; number++) {
+		long got = host_sys(SYS_mremap, piece.address, 0, piece.bytes,
+				    MREMAP_MAYMOVE | MREMAP_FIXED, at);
+
+		if (got < 0 && got > -4096)
+			return got;
+		at += (long)piece.bytes;
+	}
+	return err;
+}
+
+static void remember(long at, size_t length, int sfd)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned int i = 0; i < RINGS; i++)
+		if (!rings[i].at) {
+			rings[i] = (struct ring){ (uint64_t)at, length, sfd };
+			__atomic_add_fetch(&mapped, 1, __ATOMIC_RELAXED);
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+/* The stack's descriptor that the mapping held, or -1. */
+static int forget(uint64_t at, size_t length)
+{
+	int sfd = -1;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned int i = 0; i < RINGS; i++)
+		if (rings[i].at == at && rings[i].length == length) {
+			rings[i].at = 0;
+			sfd = rings[i].sfd;
+			__atomic_sub_fetch(&mapped, 1, __ATOMIC_RELAXED);
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+	return sfd;
+}
+
+static long map_ring(int sfd, void *address, size_t length, int protection, int flags, off_t offset)
+{
+	struct piece piece;
+	long at, err, number;
+	size_t all = 0;
+
+	for (number = 0; (err = block(sfd, number, &piece)) > 0; number++)
+		all += piece.bytes;
+	if (err)
+		return err;
+	if (!all || length != all || offset)
+		return -EINVAL;
+	flags = (flags & ~MAP_TYPE) | MAP_PRIVATE | MAP_ANONYMOUS;
+	at = host_sys(SYS_mmap, address, length, PROT_NONE, flags, -1, 0);
+	if (at < 0 && at > -4096)
+		return at;
+	err = lay(sfd, at);
+	if (!err && protection != (PROT_READ | PROT_WRITE))
+		err = host_sys(SYS_mprotect, at, length, protection);
+	if (err) {
+		host_sys(SYS_munmap, at, length);
+		return err;
+	}
+	sfd = (int)guise_call(preload.stack, GUISE_NR_dup, sfd, 0, 0, 0, 0, 0);
+	guise_call(preload.stack, GUISE_NR_RING_MAPPED, sfd, 1, 0, 0, 0, 0);
+	remember(at, length, sfd);
+	return at;
+}
+
+HOOK void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+	int sfd = flags & MAP_ANONYMOUS ? ON_HOST : stack_fd(fd);
+	long at = sfd < 0 ? host_sys(SYS_mmap, address, length, protection, flags, fd, offset)
+			  : map_ring(sfd, address, length, protection, flags, offset);
+
+	return (void *)libc_result(at);
+}
+
+HOOK void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset)
+	SAME_AS(mmap);
+
+HOOK int munmap(void *address, size_t length)
+{
+	int sfd = -1;
+	long ret;
+
+	/* Before somebody else can map a ring there. */
+	if (unlikely(__atomic_load_n(&mapped, __ATOMIC_RELAXED)) && !preload_borrowed())
+		sfd = forget((uint64_t)address, length);
+	ret = host_sys(SYS_munmap, address, length);
+	if (sfd >= 0) {
+		guise_call(preload.stack, GUISE_NR_RING_MAPPED, sfd, -1, 0, 0, 0, 0);
+		guise_call(preload.stack, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
+	}
+	return (int)libc_result(ret);
+}
