@@ -12,24 +12,21 @@
  * open, no place taken and no member behind. A part of the turns judges a
  * damaged answer instead, as a joiner does.
  */
-#include "random.h"
+#include "turns.h"
 
 #include "region/join.h"
 #include "region/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#define SECONDS      60.0
 #define LENGTH_MOST  400 /* of a message; an answer has 304 */
 #define FDS_MOST     5
 #define MEMBERS_MOST 8 /* at a time */
@@ -37,25 +34,10 @@
 static struct guise_server server;
 static struct guise_stack holder;
 static int ticket;
-static uint64_t n_turns, n_requests, n_admitted, n_refused, n_answers, n_spoken;
+static uint64_t n_requests, n_admitted, n_refused, n_answers, n_spoken;
 static int member[MEMBERS_MOST]; /* the joiners' ends, by the order of joining */
 static int member_proc[MEMBERS_MOST];
 static int members, baseline;
-
-static void fail(const char *what, long value)
-{
-	printf("FOUND in the join protocol, turn %llu: %s (%ld)\n", (unsigned long long)n_turns,
-	       what, value);
-	exit(1);
-}
-
-static void need(bool good, const char *what)
-{
-	if (!good) {
-		perror(what);
-		exit(1);
-	}
-}
 
 /* All descriptors of a run are low: the number of those open. */
 static int open_descriptors(void)
@@ -73,7 +55,7 @@ static void make_holder(void)
 		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int pair[2];
 
-	need(r != MAP_FAILED, "join_fuzz: no memory");
+	turns_need(r != MAP_FAILED, "no memory");
 	r->base = 0x7e9000000000;
 	r->procs[0].used = r->procs[1].used = 1;
 	holder.region = r;
@@ -88,18 +70,18 @@ static void make_holder(void)
 		for (int k = 0; k < GUISE_LINK_FDS; k++)
 			holder.port[i].fd[k] = -1;
 	r->links[2].used = 1;
-	need(holder.slots && !pipe2(holder.port[2].fd, O_CLOEXEC), "join_fuzz: no pipe");
-	need(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), "join_fuzz: no pair");
+	turns_need(holder.slots && !pipe2(holder.port[2].fd, O_CLOEXEC), "no pipe");
+	turns_need(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), "no pair");
 	ticket = pair[0];
 	if (guise_server_init(&server, &holder, pair[1]))
-		fail(guise_error(), 0);
+		turns_fail(guise_error(), 0);
 }
 
 /* What the reaper in the kernel does with the dead. */
 static void forget(int proc)
 {
 	if (!holder.region->procs[proc].used)
-		fail("a member had no place", proc);
+		turns_fail("a member had no place", proc);
 	memset(&holder.region->procs[proc], 0, sizeof(holder.region->procs[proc]));
 }
 
@@ -129,13 +111,12 @@ static void make_descriptor(struct rng *r, int fd[2])
 		fd[0] = eventfd(0, EFD_CLOEXEC);
 		break;
 	case 2:
-		need(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), "join_fuzz: no pair");
+		turns_need(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), "no pair");
 		break;
 	default:
-		need(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd),
-		     "join_fuzz: no pair");
+		turns_need(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd), "no pair");
 	}
-	need(fd[0] >= 0, "join_fuzz: no descriptor");
+	turns_need(fd[0] >= 0, "no descriptor");
 }
 
 static void send_message(const void *data, size_t len, int sent[][2], int fds)
@@ -155,7 +136,7 @@ static void send_message(const void *data, size_t len, int sent[][2], int fds)
 		for (int i = 0; i < fds; i++)
 			memcpy(CMSG_DATA(c) + (size_t)i * sizeof(int), &sent[i][0], sizeof(int));
 	}
-	need(sendmsg(ticket, &m, 0) == (ssize_t)len, "join_fuzz: sendmsg");
+	turns_need(sendmsg(ticket, &m, 0) == (ssize_t)len, "sendmsg");
 }
 
 /* Reads an answer and closes what came with it: its status, or 1 for none. */
@@ -171,7 +152,7 @@ static int hear_answer(int channel)
 	int fds = 0, fd, status = 1;
 	ssize_t len;
 
-	need(reply, "join_fuzz: no memory");
+	turns_need(reply, "no memory");
 	len = recvmsg(channel, &m, MSG_DONTWAIT | MSG_TRUNC);
 	if (len > 0) {
 		for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
@@ -180,7 +161,7 @@ static int hear_answer(int channel)
 				close(fd);
 			}
 		if (guise_join_check_reply(reply, (size_t)len, fds))
-			fail(guise_error(), len);
+			turns_fail(guise_error(), len);
 		status = reply->status;
 		n_answers++;
 	}
@@ -194,7 +175,7 @@ static void leave(struct rng *r)
 
 	close(member[i]);
 	if (guise_server_hear(&server, (unsigned int)proc))
-		fail("a member that hung up is heard", proc);
+		turns_fail("a member that hung up is heard", proc);
 	guise_server_gone(&server, (unsigned int)proc);
 	forget(proc);
 	members--;
@@ -216,7 +197,7 @@ static void speak(struct rng *r)
 	if (sendmsg(member[i], &m, MSG_NOSIGNAL) < 0 ||
 	    !guise_server_hear(&server, (unsigned int)member_proc[i]) ||
 	    server.refused != refused + 1)
-		fail("what a member says is not counted, or ends it", i);
+		turns_fail("what a member says is not counted, or ends it", i);
 	close(fd[0][0]);
 	if (fd[0][1] >= 0)
 		close(fd[0][1]);
@@ -239,7 +220,7 @@ static void request(struct rng *r)
 		len = rng_one_in(r, 4) ? rng_below(r, LENGTH_MOST)
 				       : rng_below(r, 2 * sizeof(proper));
 	bytes = calloc(1, len ? len : 1);
-	need(bytes, "join_fuzz: no memory");
+	turns_need(bytes, "no memory");
 	memcpy(bytes, &proper, len < sizeof(proper) ? len : sizeof(proper));
 	if (rng_one_in(r, 2))
 		damage(r, bytes, len);
@@ -257,16 +238,16 @@ static void request(struct rng *r)
 	ret = guise_server_request(&server);
 	n_requests++;
 	if (ret >= 0 && !good)
-		fail("a request was admitted that must not be", ret);
+		turns_fail("a request was admitted that must not be", ret);
 	if (ret < 0 && good)
-		fail(guise_error(), ret);
+		turns_fail(guise_error(), ret);
 	if (ret == -EPIPE || (ret == -EAGAIN && len))
-		fail("a request was taken for the end", ret);
+		turns_fail("a request was taken for the end", ret);
 	if (guise_server_request(&server) != -EAGAIN)
-		fail("a message was taken for two", (long)len);
+		turns_fail("a message was taken for two", (long)len);
 	status = fds && sent[0][1] >= 0 ? hear_answer(sent[0][1]) : 1;
 	if (good != (status == 0))
-		fail("the answer is not what the holder says", status);
+		turns_fail("the answer is not what the holder says", status);
 	n_admitted += ret >= 0;
 	n_refused += ret < 0;
 	for (int i = ret >= 0 ? 1 : 0; i < fds; i++)
@@ -287,7 +268,7 @@ static void judge(struct rng *r)
 	int fds = (int)rng_below(r, GUISE_JOIN_MAX_FDS + 2), sum = GUISE_JOIN_FIXED_FDS;
 	bool good;
 
-	need(reply, "join_fuzz: no memory");
+	turns_need(reply, "no memory");
 	reply->magic = GUISE_JOIN_MAGIC;
 	reply->abi = GUISE_ABI;
 	reply->base = 0x7e9000000000;
@@ -304,84 +285,65 @@ static void judge(struct rng *r)
 	sum = GUISE_JOIN_FIXED_FDS;
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		if (good && !reply->status && reply->links[i] > GUISE_LINK_FDS)
-			fail("an answer passed with too many descriptors of a link", i);
+			turns_fail("an answer passed with too many descriptors of a link", i);
 		sum += reply->links[i];
 	}
 	if (good && (reply->status > 0 || (!reply->status && (sum != fds || fds < 0))))
-		fail("an answer passed whose descriptors are not there", fds);
+		turns_fail("an answer passed whose descriptors are not there", fds);
 	if (good && !reply->status && (reply->proc >= GUISE_MAX_PROCS || reply->base % 4096))
-		fail("an answer passed with a place that is none", reply->proc);
+		turns_fail("an answer passed with a place that is none", reply->proc);
 	free(reply);
 }
 
-static double now(void)
+static void begin(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+	make_holder();
+	baseline = open_descriptors();
 }
 
-static int usage(void)
+static void turn(struct rng *r, uint64_t number)
 {
-	fprintf(stderr, "usage: join_fuzz [--turns N | --seconds S] [--seed N]\n");
-	return 2;
+	uint32_t what = rng_below(r, 8);
+
+	(void)number;
+	if (what < 5)
+		request(r);
+	else if (what == 5 || !members)
+		judge(r);
+	else if (what == 6)
+		speak(r);
+	else
+		leave(r);
+	/* A member is two descriptors: the holder's end and the joiner's. */
+	if (open_descriptors() != baseline + 2 * members)
+		turns_fail("a descriptor is left open, or one too many is closed",
+			   open_descriptors() - baseline - 2 * members);
+	if ((int)server.members != members)
+		turns_fail("the holder counts other members", server.members);
+}
+
+static void end(struct rng *r)
+{
+	while (members)
+		leave(r);
+	guise_server_end(&server);
+	free(holder.slots);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "turns", required_argument, NULL, 'n' },
-						 { "seconds", required_argument, NULL, 't' },
-						 { "seed", required_argument, NULL, 's' },
-						 { 0 } };
-	const char *given = getenv("FUZZ_SECONDS");
-	double seconds = given ? strtod(given, NULL) : SECONDS, began = now();
-	uint64_t turns = 0, seed = 1;
-	struct rng rng;
-	int c;
+	static const struct turns fuzzer = {
+		.name = "join",
+		.where = "the join protocol",
+		.begin = begin,
+		.turn = turn,
+		.end = end,
+		.sums = { { "requests", &n_requests },
+			  { "admitted", &n_admitted },
+			  { "refused", &n_refused },
+			  { "answers", &n_answers },
+			  { "spoken", &n_spoken } },
+	};
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'n')
-			turns = strtoull(optarg, NULL, 10);
-		else if (c == 't')
-			seconds = strtod(optarg, NULL);
-		else if (c == 's')
-			seed = strtoull(optarg, NULL, 10);
-		else
-			return usage();
-	}
-	if (optind != argc)
-		return usage();
-	make_holder();
-	baseline = open_descriptors();
-	rng.state = seed;
-	for (; turns ? n_turns < turns : now() - began < seconds; n_turns++) {
-		uint32_t what = rng_below(&rng, 8);
-
-		if (what < 5)
-			request(&rng);
-		else if (what == 5 || !members)
-			judge(&rng);
-		else if (what == 6)
-			speak(&rng);
-		else
-			leave(&rng);
-		/* A member is two descriptors: the holder's end and the joiner's. */
-		if (open_descriptors() != baseline + 2 * members)
-			fail("a descriptor is left open, or one too many is closed",
-			     open_descriptors() - baseline - 2 * members);
-		if ((int)server.members != members)
-			fail("the holder counts other members", server.members);
-	}
-	printf("fuzz join: seed=%llu turns=%llu requests=%llu admitted=%llu refused=%llu "
-	       "answers=%llu spoken=%llu seconds=%.1f findings=0\n",
-	       (unsigned long long)seed, (unsigned long long)n_turns,
-	       (unsigned long long)n_requests, (unsigned long long)n_admitted,
-	       (unsigned long long)n_refused, (unsigned long long)n_answers,
-	       (unsigned long long)n_spoken, now() - began);
-	while (members)
-		leave(&rng);
-	guise_server_end(&server);
-	free(holder.slots);
-	return 0;
+	return turns_main(&fuzzer, argc, argv);
 }

@@ -12,7 +12,7 @@
  * names a line it has, with a sentence. Words from everywhere then go to the
  * parsers below, whose results must be what they promise.
  */
-#include "random.h"
+#include "turns.h"
 
 #include "link/link.h"
 #include "link/spec.h"
@@ -22,14 +22,11 @@
 
 #include "../holder/plan.h"
 
-#include <getopt.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define SECONDS   60.0
 #define TEXT_MOST 4096
 
 static const char *const words[] = {
@@ -127,13 +124,11 @@ static const char *const right_lines[] = {
 	"# nothing",
 };
 
-static uint64_t n_turns, n_plans, n_taken, n_words, n_parsed;
+static uint64_t n_plans, n_taken, n_words, n_parsed;
 
-static void fail(const char *what, const char *text)
+static void fail(const char *what, const char *text, size_t len)
 {
-	printf("FOUND in the plan, turn %llu: %s: \"%.200s\"\n", (unsigned long long)n_turns, what,
-	       text);
-	exit(1);
+	turns_found("%s: \"%.*s\"", what, len < 200 ? (int)len : 200, text);
 }
 
 static size_t add_word(struct rng *r, char *to, size_t room)
@@ -202,19 +197,19 @@ static void take_plan(const char *text, size_t len)
 		lines += text[i] == '\n';
 	bad = plan_parse(&p, copy);
 	if (bad < 0 || bad > lines || (bad && !guise_error()[0]))
-		fail("a line is wrong that is not there, or nobody knows why", text);
+		fail("a line is wrong that is not there, or nobody knows why", text, len);
 	for (int i = 0; !bad && i < p.lines; i++) {
 		const struct plan_line *l = &p.line[i];
 
 		if (!l->directive || l->words < 1 || l->number <= before || l->number > lines)
-			fail("a line is not a line", text);
+			fail("a line is not a line", text, len);
 		before = l->number;
 		for (int k = 0; k < l->words; k++)
 			if (l->word[k] < copy || l->word[k] >= copy + len || !l->word[k][0])
-				fail("a word lies outside of the text", text);
+				fail("a word lies outside of the text", text, len);
 	}
 	if (p.undo_program && (p.undo_program < copy || p.undo_program >= copy + len))
-		fail("undo lies outside of the text", text);
+		fail("undo lies outside of the text", text, len);
 	n_plans++;
 	n_taken += !bad;
 	plan_free(&p);
@@ -234,91 +229,62 @@ static void take_words(const char *text, size_t len)
 		n_parsed++;
 		if (!memchr(spec.kind, 0, sizeof(spec.kind)) || !spec.kind[0] ||
 		    !memchr(spec.rest, 0, sizeof(spec.rest)))
-			fail("a link without a kind", text);
+			fail("a link without a kind", text, len);
 	}
 	if (!guise_link_name_check(copy)) {
 		n_parsed++;
 		if (!len || len > 15 || strpbrk(copy, "/ \t\n:"))
-			fail("no interface has such a name", text);
+			fail("no interface has such a name", text, len);
 	}
 	if (!guise_qdisc_parse(copy, &qdisc)) {
 		n_parsed++;
 		if (!qdisc.name || qdisc.kind > GUISE_QDISC_BFIFO)
-			fail("no such discipline", text);
+			fail("no such discipline", text, len);
 	}
 	if (!guise_prefix_parse(copy, &prefix, "x")) {
 		n_parsed++;
 		if ((prefix.family != AF_INET && prefix.family != AF_INET6) ||
 		    prefix.len > (prefix.family == AF_INET ? 32 : 128))
-			fail("a prefix longer than its address", text);
+			fail("a prefix longer than its address", text, len);
 	}
 	if (!guise_unit_percent(copy, "x", &value) && value > UINT32_MAX)
-		fail("more than all of it", text);
+		fail("more than all of it", text, len);
 	if (!guise_unit_count(copy, "x", &value) && value > UINT32_MAX)
-		fail("a count of more than 32 bits", text);
+		fail("a count of more than 32 bits", text, len);
 	if (!guise_unit_size(copy, "x", 1000000, &value) && value > 1000000)
-		fail("larger than the largest", text);
+		fail("larger than the largest", text, len);
 	guise_unit_time(copy, "x", &value);
 	guise_unit_rate(copy, "x", &value);
 	guise_unit_seed(copy, "x", &value);
 	free(copy);
 }
 
-static double now(void)
+static void turn(struct rng *r, uint64_t number)
 {
-	struct timespec ts;
+	static char text[TEXT_MOST];
+	size_t len = make_text(r, text, sizeof(text), 1 + rng_below(r, 12));
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static int usage(void)
-{
-	fprintf(stderr, "usage: plan_fuzz [--turns N | --seconds S] [--seed N]\n");
-	return 2;
+	(void)number;
+	take_plan(text, len);
+	for (int i = 0; i < 8; i++) {
+		len = make_text(r, text, 300, 1);
+		if (rng_one_in(r, 2))
+			len = add_word(r, text, 300);
+		take_words(text, len);
+	}
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "turns", required_argument, NULL, 'n' },
-						 { "seconds", required_argument, NULL, 't' },
-						 { "seed", required_argument, NULL, 's' },
-						 { 0 } };
-	const char *given = getenv("FUZZ_SECONDS");
-	double seconds = given ? strtod(given, NULL) : SECONDS, began = now();
-	uint64_t turns = 0, seed = 1;
-	char text[TEXT_MOST];
-	struct rng rng;
-	size_t len;
-	int c;
+	static const struct turns fuzzer = {
+		.name = "plan",
+		.where = "the plan",
+		.turn = turn,
+		.sums = { { "plans", &n_plans },
+			  { "taken", &n_taken },
+			  { "words", &n_words },
+			  { "parsed", &n_parsed } },
+	};
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'n')
-			turns = strtoull(optarg, NULL, 10);
-		else if (c == 't')
-			seconds = strtod(optarg, NULL);
-		else if (c == 's')
-			seed = strtoull(optarg, NULL, 10);
-		else
-			return usage();
-	}
-	if (optind != argc)
-		return usage();
-	rng.state = seed;
-	for (; turns ? n_turns < turns : now() - began < seconds; n_turns++) {
-		len = make_text(&rng, text, sizeof(text), 1 + rng_below(&rng, 12));
-		take_plan(text, len);
-		for (int i = 0; i < 8; i++) {
-			len = make_text(&rng, text, 300, 1);
-			if (rng_one_in(&rng, 2))
-				len = add_word(&rng, text, 300);
-			take_words(text, len);
-		}
-	}
-	printf("fuzz plan: seed=%llu turns=%llu plans=%llu taken=%llu words=%llu parsed=%llu "
-	       "seconds=%.1f findings=0\n",
-	       (unsigned long long)seed, (unsigned long long)n_turns, (unsigned long long)n_plans,
-	       (unsigned long long)n_taken, (unsigned long long)n_words,
-	       (unsigned long long)n_parsed, now() - began);
-	return 0;
+	return turns_main(&fuzzer, argc, argv);
 }

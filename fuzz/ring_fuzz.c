@@ -12,61 +12,25 @@
  * and a ring that nobody writes to any more must become empty. In every eighth
  * turn the other end is a thread that does not stop writing meanwhile.
  */
-#include "random.h"
+#include "pieces.h"
+#include "turns.h"
 
 #include "link/frame.h"
 #include "link/ring.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define SECONDS    60.0
 #define RACE_CALLS 500
 /* Each get of a frame, or of what cannot be one, moves on by at least a length and a word. */
 #define GETS_MOST   (GUISE_RING_BYTES / 16 + 2)
 #define FRAMES_MOST 64
 
 static struct guise_ring *ring;
-static uint64_t n_turns, n_frames, n_nonsense;
-
-static void fail(const char *what, int64_t value)
-{
-	printf("FOUND in the ring, turn %llu: %s (%lld)\n", (unsigned long long)n_turns, what,
-	       (long long)value);
-	exit(1);
-}
-
-/* A buffer in up to four pieces, each an allocation of its own. */
-struct pieces {
-	struct guise_iov iov[4];
-	uint32_t n;
-	uint64_t total;
-};
-
-static void allocate(struct pieces *p, struct rng *r, uint64_t total)
-{
-	p->n = 1 + rng_below(r, 4);
-	p->total = total;
-	for (uint32_t i = 0; i < p->n; i++) {
-		uint64_t part = i + 1 == p->n ? total : rng_below(r, (uint32_t)total + 1);
-
-		p->iov[i] = (struct guise_iov){ malloc(part ? part : 1), part };
-		if (!p->iov[i].base)
-			abort();
-		total -= part;
-	}
-}
-
-static void release(struct pieces *p)
-{
-	for (uint32_t i = 0; i < p->n; i++)
-		free(p->iov[i].base);
-}
+static uint64_t n_frames, n_nonsense;
 
 static uint64_t random_size(struct rng *r)
 {
@@ -92,17 +56,17 @@ static int64_t put(struct rng *r, uint32_t number)
 	struct pieces p;
 	int64_t ret;
 
-	allocate(&p, r, size);
+	pieces_make(&p, r, 0, size);
 	for (uint32_t i = 0; i < p.n; i++)
 		for (uint64_t k = 0; k < p.iov[i].len; k++)
 			((uint8_t *)p.iov[i].base)[k] = content(number, at++);
 	ret = guise_ring_put(ring, p.iov, p.n);
 	if (ret != (int64_t)size && ret != -EAGAIN && ret != -EMSGSIZE)
-		fail("a put gives what it must not", ret);
+		turns_fail("a put gives what it must not", ret);
 	if (ret != -EAGAIN && (ret == -EMSGSIZE) != (!size || size > GUISE_FRAME_MAX))
-		fail("a frame was taken or refused that must not be", (int64_t)size);
+		turns_fail("a frame was taken or refused that must not be", (int64_t)size);
 	guise_ring_must_wake(ring);
-	release(&p);
+	pieces_free(&p);
 	return ret;
 }
 
@@ -120,25 +84,25 @@ static int64_t get(struct rng *r, int64_t number)
 	struct pieces p;
 	int64_t ret;
 
-	allocate(&p, r, room);
+	pieces_make(&p, r, 0, room);
 	ret = guise_ring_get(ring, p.iov, p.n);
 	if (ret > (int64_t)room || ret > (int64_t)GUISE_FRAME_MAX || !ret ||
 	    (ret < 0 && ret != -EAGAIN && ret != -EMSGSIZE && ret != -EBADMSG))
-		fail("a get gives what it must not", ret);
+		turns_fail("a get gives what it must not", ret);
 	if (number != RACE && ret > 0 && (had > GUISE_RING_BYTES || (uint64_t)ret + 8 > had))
-		fail("a frame came out that nobody put in", ret);
+		turns_fail("a frame came out that nobody put in", ret);
 	if (number >= 0 && ret < 0)
-		fail("a frame does not come out", ret);
+		turns_fail("a frame does not come out", ret);
 	for (uint32_t i = 0; number >= 0 && i < p.n; i++)
 		for (uint64_t k = 0; k < p.iov[i].len && at < (uint64_t)ret; k++, at++)
 			if (((uint8_t *)p.iov[i].base)[k] != content((uint32_t)number, at))
-				fail("a frame came out damaged", number);
+				turns_fail("a frame came out damaged", number);
 	n_frames += ret > 0;
 	n_nonsense += ret == -EBADMSG;
 	guise_ring_freed(ring);
 	if (ret == -EAGAIN)
 		guise_ring_sleep(ring);
-	release(&p);
+	pieces_free(&p);
 	return ret;
 }
 
@@ -206,7 +170,7 @@ static void turn_in_order(struct rng *r)
 	}
 	for (i = 0; i < n; i++)
 		if (get(r, i) != in[i])
-			fail("a frame came out with another length", in[i]);
+			turns_fail("a frame came out with another length", in[i]);
 }
 
 static void empty(struct rng *r)
@@ -215,7 +179,7 @@ static void empty(struct rng *r)
 
 	while (get(r, SOME) != -EAGAIN)
 		if (++gets > GETS_MOST)
-			fail("a ring that is left alone does not become empty", gets);
+			turns_fail("a ring that is left alone does not become empty", gets);
 }
 
 static void turn_with_sabotage(struct rng *r)
@@ -251,10 +215,8 @@ static void turn_with_vandal(struct rng *r)
 	struct vandal v = { .rng = { rng_next(r) } };
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, vandalise, &v)) {
-		perror("ring_fuzz: no thread");
-		exit(1);
-	}
+	errno = pthread_create(&thread, NULL, vandalise, &v);
+	turns_need(!errno, "no thread");
 	for (int i = 0; i < RACE_CALLS; i++) {
 		put(r, 0);
 		get(r, RACE);
@@ -264,58 +226,32 @@ static void turn_with_vandal(struct rng *r)
 	empty(r);
 }
 
-static double now(void)
+static void begin(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+	ring = aligned_alloc(64, sizeof(*ring));
+	turns_need(ring, "no memory");
+	memset(ring, 0, sizeof(*ring));
 }
 
-static int usage(void)
+static void turn(struct rng *r, uint64_t number)
 {
-	fprintf(stderr, "usage: ring_fuzz [--turns N | --seconds S] [--seed N]\n");
-	return 2;
+	if (number % 8 == 7)
+		turn_with_vandal(r);
+	else if (rng_one_in(r, 2))
+		turn_with_sabotage(r);
+	else
+		turn_in_order(r);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "turns", required_argument, NULL, 'n' },
-						 { "seconds", required_argument, NULL, 't' },
-						 { "seed", required_argument, NULL, 's' },
-						 { 0 } };
-	const char *given = getenv("FUZZ_SECONDS");
-	double seconds = given ? strtod(given, NULL) : SECONDS, began = now();
-	uint64_t turns = 0, seed = 1;
-	struct rng rng;
-	int c;
+	static const struct turns fuzzer = {
+		.name = "ring",
+		.where = "the ring",
+		.begin = begin,
+		.turn = turn,
+		.sums = { { "frames", &n_frames }, { "nonsense", &n_nonsense } },
+	};
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'n')
-			turns = strtoull(optarg, NULL, 10);
-		else if (c == 't')
-			seconds = strtod(optarg, NULL);
-		else if (c == 's')
-			seed = strtoull(optarg, NULL, 10);
-		else
-			return usage();
-	}
-	ring = optind == argc ? aligned_alloc(64, sizeof(*ring)) : NULL;
-	if (!ring)
-		return usage();
-	memset(ring, 0, sizeof(*ring));
-	rng.state = seed;
-	for (; turns ? n_turns < turns : now() - began < seconds; n_turns++) {
-		if (n_turns % 8 == 7)
-			turn_with_vandal(&rng);
-		else if (rng_one_in(&rng, 2))
-			turn_with_sabotage(&rng);
-		else
-			turn_in_order(&rng);
-	}
-	printf("fuzz ring: seed=%llu turns=%llu frames=%llu nonsense=%llu seconds=%.1f findings=0\n",
-	       (unsigned long long)seed, (unsigned long long)n_turns, (unsigned long long)n_frames,
-	       (unsigned long long)n_nonsense, now() - began);
-	free(ring);
-	return 0;
+	return turns_main(&fuzzer, argc, argv);
 }

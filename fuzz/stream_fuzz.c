@@ -13,55 +13,21 @@
  * direction frames go in, a slow peer takes odd parts, and the model must read
  * from them what went in.
  */
-#include "random.h"
+#include "pieces.h"
+#include "turns.h"
 
 #include "link/frame.h"
 #include "link/framing.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define SECONDS     60.0
 #define STREAM_MOST (4u << 20)
 
-static uint64_t n_turns, n_frames, n_malformed, n_ended, n_sent;
+static uint64_t n_frames, n_malformed, n_ended, n_sent;
 static uint8_t *stream;
-
-static void fail(const char *what, int64_t value)
-{
-	printf("FOUND in the framing, turn %llu: %s (%lld)\n", (unsigned long long)n_turns, what,
-	       (long long)value);
-	exit(1);
-}
-
-struct pieces {
-	struct guise_iov iov[4];
-	uint32_t n;
-};
-
-/* From iov[first] on, each an allocation of its own. */
-static void allocate(struct pieces *p, struct rng *r, uint32_t first, uint64_t total)
-{
-	p->n = first + 1 + rng_below(r, 4 - first);
-	for (uint32_t i = first; i < p->n; i++) {
-		uint64_t part = i + 1 == p->n ? total : rng_below(r, (uint32_t)total + 1);
-
-		p->iov[i] = (struct guise_iov){ malloc(part ? part : 1), part };
-		if (!p->iov[i].base)
-			abort();
-		total -= part;
-	}
-}
-
-static void release(struct pieces *p)
-{
-	for (uint32_t i = 0; i < p->n; i++)
-		free(p->iov[i].base);
-}
 
 static uint8_t byte_of(const struct pieces *p, uint64_t at)
 {
@@ -70,7 +36,7 @@ static uint8_t byte_of(const struct pieces *p, uint64_t at)
 			return ((uint8_t *)p->iov[i].base)[at];
 		at -= p->iov[i].len;
 	}
-	fail("more bytes than the buffers hold", (int64_t)at);
+	turns_fail("more bytes than the buffers hold", (int64_t)at);
 	return 0;
 }
 
@@ -158,29 +124,29 @@ static bool take(struct guise_framing *f, struct rng *r, uint32_t total, uint32_
 	struct pieces p;
 	int64_t ret, due;
 
-	allocate(&p, r, 0, room);
+	pieces_make(&p, r, 0, room);
 	ret = guise_framing_get(f, p.iov, p.n);
 	if (ret == -EAGAIN) {
-		release(&p);
+		pieces_free(&p);
 		return false;
 	}
 	due = expected(total, model);
 	if (due > (int64_t)room)
 		due = -EBADMSG;
 	if (ret != due)
-		fail("another frame comes out than went in", ret);
+		turns_fail("another frame comes out than went in", ret);
 	for (int64_t i = 0; i < ret; i++) {
 		uint8_t want = i < (int64_t)GUISE_FRAME_HDR ? 0
 							    : stream[before + GUISE_FRAMING_HEAD +
 								     (uint64_t)i - GUISE_FRAME_HDR];
 
 		if (byte_of(&p, (uint64_t)i) != want)
-			fail("a frame comes out damaged", i);
+			turns_fail("a frame comes out damaged", i);
 	}
 	n_frames += ret > 0;
 	n_malformed += ret == -EBADMSG;
 	n_ended += ret == -EPROTO;
-	release(&p);
+	pieces_free(&p);
 	return ret != -EPROTO;
 }
 
@@ -194,7 +160,7 @@ static void turn_in(struct rng *r)
 		uint32_t part = total - fed;
 
 		if (!room.len)
-			fail("there is no room to read into", (int64_t)fed);
+			turns_fail("there is no room to read into", (int64_t)fed);
 		if (part > room.len)
 			part = (uint32_t)room.len;
 		if (!rng_one_in(r, 4))
@@ -206,7 +172,7 @@ static void turn_in(struct rng *r)
 			;
 	}
 	if (!f->bad && expected(total, &model) != -EAGAIN)
-		fail("a whole frame is kept back", (int64_t)model);
+		turns_fail("a whole frame is kept back", (int64_t)model);
 	free(f);
 }
 
@@ -222,7 +188,7 @@ static void turn_out(struct rng *r)
 			struct pieces p;
 			int64_t ret;
 
-			allocate(&p, r, 1, length);
+			pieces_make(&p, r, 1, length);
 			p.iov[0] = (struct guise_iov){ NULL, GUISE_FRAME_HDR };
 			for (uint32_t i = 1; i < p.n; i++)
 				memset(p.iov[i].base, (int)(put + i), p.iov[i].len);
@@ -230,7 +196,7 @@ static void turn_out(struct rng *r)
 			if ((ret == -EMSGSIZE) != (length < 14 || length > 65535) ||
 			    (ret != -EMSGSIZE && ret != -EAGAIN &&
 			     ret != (int64_t)(GUISE_FRAME_HDR + length)))
-				fail("a put gives what it must not", ret);
+				turns_fail("a put gives what it must not", ret);
 			if (ret > 0 && total + length + 4 <= STREAM_MOST) {
 				guise_framing_head(stream + total, length);
 				total += GUISE_FRAMING_HEAD;
@@ -241,8 +207,7 @@ static void turn_out(struct rng *r)
 				n_sent++;
 			}
 			put += ret != -EAGAIN;
-			for (uint32_t i = 1; i < p.n; i++)
-				free(p.iov[i].base);
+			pieces_free(&p);
 		} else {
 			struct guise_iov due = guise_framing_due(out), room;
 			uint32_t part = due.len ? 1 + rng_below(r, (uint32_t)due.len) : 0;
@@ -258,62 +223,37 @@ static void turn_out(struct rng *r)
 		}
 	}
 	if (model != total || in->have)
-		fail("what went out does not arrive", (int64_t)(total - model));
+		turns_fail("what went out does not arrive", (int64_t)(total - model));
 	free(out);
 	free(in);
 }
 
-static double now(void)
+static void begin(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+	stream = malloc(STREAM_MOST + GUISE_FRAMING_SKIP + 70000);
+	turns_need(stream, "no memory");
 }
 
-static int usage(void)
+static void turn(struct rng *r, uint64_t number)
 {
-	fprintf(stderr, "usage: stream_fuzz [--turns N | --seconds S] [--seed N]\n");
-	return 2;
+	if (number % 2)
+		turn_out(r);
+	else
+		turn_in(r);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "turns", required_argument, NULL, 'n' },
-						 { "seconds", required_argument, NULL, 't' },
-						 { "seed", required_argument, NULL, 's' },
-						 { 0 } };
-	const char *given = getenv("FUZZ_SECONDS");
-	double seconds = given ? strtod(given, NULL) : SECONDS, began = now();
-	uint64_t turns = 0, seed = 1;
-	struct rng rng;
-	int c;
+	static const struct turns fuzzer = {
+		.name = "stream",
+		.where = "the framing",
+		.begin = begin,
+		.turn = turn,
+		.sums = { { "frames", &n_frames },
+			  { "sent", &n_sent },
+			  { "malformed", &n_malformed },
+			  { "ended", &n_ended } },
+	};
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'n')
-			turns = strtoull(optarg, NULL, 10);
-		else if (c == 't')
-			seconds = strtod(optarg, NULL);
-		else if (c == 's')
-			seed = strtoull(optarg, NULL, 10);
-		else
-			return usage();
-	}
-	stream = optind == argc ? malloc(STREAM_MOST + GUISE_FRAMING_SKIP + 70000) : NULL;
-	if (!stream)
-		return usage();
-	rng.state = seed;
-	for (; turns ? n_turns < turns : now() - began < seconds; n_turns++) {
-		if (n_turns % 2)
-			turn_out(&rng);
-		else
-			turn_in(&rng);
-	}
-	printf("fuzz stream: seed=%llu turns=%llu frames=%llu sent=%llu malformed=%llu ended=%llu "
-	       "seconds=%.1f findings=0\n",
-	       (unsigned long long)seed, (unsigned long long)n_turns, (unsigned long long)n_frames,
-	       (unsigned long long)n_sent, (unsigned long long)n_malformed,
-	       (unsigned long long)n_ended, now() - began);
-	free(stream);
-	return 0;
+	return turns_main(&fuzzer, argc, argv);
 }
