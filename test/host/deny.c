@@ -2,10 +2,11 @@
 /*
  * deny RULE... -- COMMAND...: runs a program on a host that lacks system calls.
  *
- * A rule is CALL=ERRNO, or CALL:ARGUMENT:MASK=ERRNO for a call that fails only
- * when one of these bits is set in that argument (counted from 0): the way a
- * kernel, or a container's seccomp profile, refuses what it does not know. The
- * filter is inherited by everything that COMMAND starts.
+ * A rule is CALL=ERRNO: the way a kernel, or a container's seccomp profile,
+ * refuses what it does not know. With CALL:ARGUMENT:MASK=ERRNO the call fails
+ * only when one of these bits is set in that argument (counted from 0), with
+ * CALL:ARGUMENT==VALUE=ERRNO only when it has that value; both are hexadecimal,
+ * of 32 bits. The filter is inherited by everything that COMMAND starts.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -45,7 +46,9 @@ static const struct {
 	{ "statx", SYS_statx },
 	{ "memfd_create", SYS_memfd_create },
 	{ "mmap", SYS_mmap },
+	{ "prctl", SYS_prctl },
 	{ "ptrace", SYS_ptrace },
+	{ "socket", SYS_socket },
 };
 
 static const struct {
@@ -56,6 +59,7 @@ static const struct {
 	{ "EPERM", EPERM },
 	{ "EINVAL", EINVAL },
 	{ "EOPNOTSUPP", EOPNOTSUPP },
+	{ "EPROTONOSUPPORT", EPROTONOSUPPORT },
 };
 
 static struct sock_filter filter[512];
@@ -72,7 +76,10 @@ static void add(uint16_t code, uint32_t k, uint8_t yes, uint8_t no)
 
 static _Noreturn void wrong(const char *rule)
 {
-	fprintf(stderr, "deny: %s: expected CALL[:ARGUMENT:MASK]=ERRNO; known calls are", rule);
+	fprintf(stderr,
+		"deny: %s: expected CALL=ERRNO, CALL:ARGUMENT:MASK=ERRNO or "
+		"CALL:ARGUMENT==VALUE=ERRNO; known calls are",
+		rule);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		fprintf(stderr, " %s", calls[i].name);
 	fprintf(stderr, "\n");
@@ -82,8 +89,9 @@ static _Noreturn void wrong(const char *rule)
 static void add_rule(const char *rule)
 {
 	size_t len = strcspn(rule, ":="), call = 0, error = 0;
-	unsigned int argument = 0, mask = 0;
-	const char *equals = strchr(rule, '=');
+	unsigned int argument = 0, number = 0;
+	const char *equals = strrchr(rule, '=');
+	uint16_t test = 0; /* of the argument; 0: none */
 
 	while (call < sizeof(calls) / sizeof(calls[0]) &&
 	       (strlen(calls[call].name) != len || strncmp(calls[call].name, rule, len)))
@@ -94,17 +102,20 @@ static void add_rule(const char *rule)
 	if (!equals || call == sizeof(calls) / sizeof(calls[0]) ||
 	    error == sizeof(errors) / sizeof(errors[0]))
 		wrong(rule);
-	if (rule[len] == ':' &&
-	    (sscanf(rule + len, ":%u:%x=", &argument, &mask) != 2 || argument > 5 || !mask))
+	if (sscanf(rule + len, ":%u:%x=", &argument, &number) == 2)
+		test = BPF_JMP | BPF_JSET | BPF_K;
+	else if (sscanf(rule + len, ":%u==%x=", &argument, &number) == 2)
+		test = BPF_JMP | BPF_JEQ | BPF_K;
+	if (test ? argument > 5 : rule + len != equals)
 		wrong(rule);
 
 	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
-	if (mask) {
+	if (test) {
 		add(BPF_JMP | BPF_JEQ | BPF_K, calls[call].nr, 0, 3);
 		add(BPF_LD | BPF_W | BPF_ABS,
 		    (uint32_t)(offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t)),
 		    0, 0);
-		add(BPF_JMP | BPF_JSET | BPF_K, mask, 0, 1);
+		add(test, number, 0, 1);
 	} else {
 		add(BPF_JMP | BPF_JEQ | BPF_K, calls[call].nr, 0, 1);
 	}

@@ -17,9 +17,8 @@ from topology.content import Content
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.process import run
-from topology.side import BUILD, GUISE, GuiseSide, wait_until_says
+from topology.side import DENY, GUISE, GuiseSide, wait_until_says
 
-DENY = BUILD / "test" / "host" / "deny"
 ROOT = Path(__file__).resolve().parents[2]
 
 # The flags of mmap and memfd_create that are newer than their calls: MAP_FIXED_NOREPLACE (4.17),
@@ -121,8 +120,12 @@ def test_a_killed_process_is_noticed_without_pidfds(
     leftovers.wait_until_none()
 
 
-def test_wrong_rules_are_refused() -> None:
-    done = run([DENY, "fork=ENOSYS", "--", "true"]).expect(2)
+@pytest.mark.parametrize(
+    "rule",
+    ["fork=ENOSYS", "mmap", "mmap=EWHAT", "mmap:3=ENOSYS", "mmap:6:1=ENOSYS", "mmap3=ENOSYS"],
+)
+def test_wrong_rules_are_refused(rule: str) -> None:
+    done = run([DENY, rule, "--", "true"]).expect(2)
     assert "known calls are clone3 " in done.errors
 
 
@@ -135,6 +138,11 @@ def test_a_denied_call_is_denied() -> None:
     code += "os.close(os.memfd_create('x', 1))"
     done = run([DENY, f"{MEMFD_FLAGS}=EINVAL", "--", "/usr/bin/python3", "-c", code]).expect()
     assert done.text == "22\n"
+    code = "import socket\nsocket.socket()\n"
+    code += "try: socket.socket(16, 3, 12)\nexcept OSError as e: print(e.errno)"
+    denied = "socket:2==c=EPROTONOSUPPORT"
+    done = run([DENY, denied, "--", "/usr/bin/python3", "-c", code]).expect()
+    assert done.text == "93\n"
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from topology.process import DEADLINE, Finished, Process, eventually
 
 BUILD = Path(os.environ.get("GUISE_BUILD", Path(__file__).resolve().parents[2] / "build"))
 GUISE = BUILD / "guise"
+DENY = BUILD / "test" / "host" / "deny"  # runs a program where the kernel refuses calls
 PYTHON = "/usr/bin/python3"  # Debian's
 
 
