@@ -24,11 +24,11 @@ KERNELS = {
 UPLOAD = """
 set -e
 ip address add 192.0.2.1/32 dev lo
-python3 /work/checksums.py 192.0.2.1 8080 4000000 >/tmp/server 2>&1 &
+python3 /guest/checksums.py 192.0.2.1 8080 4000000 >/tmp/server 2>&1 &
 until grep -q listening /tmp/server; do sleep 0.2; done
 python3 -c 'import resource; print(resource.getpagesize())'
 /guise/test/region/stacks pair
-/guise/guise run -v --cc westwood -- curl -sS -T /work/content http://192.0.2.1:8080/
+/guise/guise run -v --cc westwood -- curl -sS -T /guest/content http://192.0.2.1:8080/
 echo
 /guise/guise run -v --cc bbr -- curl -sS -o /tmp/got http://192.0.2.1:8080/
 sha256sum </tmp/got
@@ -50,7 +50,7 @@ while read -r program case; do
         echo "$program $case differs:"
         cat /tmp/difference
     fi
-done </work/cases
+done </guest/cases
 true
 """
 

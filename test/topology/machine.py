@@ -37,7 +37,7 @@ ln -s /proc/self/fd /dev/fd
 ip link set lo up
 ln -s ../bin/busybox /usr/sbin/modprobe # which the kernel itself calls
 modprobe tun
-sh /work/script >/tmp/stdout 2>/tmp/stderr
+sh /guest/script >/tmp/stdout 2>/tmp/stderr
 status=$?
 echo "=== stdout"
 cat /tmp/stdout
@@ -56,7 +56,7 @@ class Machine:
     system: Path
 
     def run(self, script: str, work: Path, seconds: float) -> Finished:
-        """The script's outcome. What lies in work is the machine's /work."""
+        """The script's outcome. What lies in work is the machine's /guest."""
         (work / "script").write_text(script)
         (work / "init").write_text(INIT)
         (work / "init").chmod(0o755)
@@ -81,13 +81,13 @@ class Machine:
     def _pack(self, work: Path, target: Path, release: str) -> None:
         """The initramfs: archives one behind the other."""
         top = work / "top"
-        for folder in ("proc", "sys", "dev", "tmp", "run", "work", "usr/local/bin"):
+        for folder in ("proc", "sys", "dev", "tmp", "run", "guest", "usr/local/bin"):
             (top / folder).mkdir(parents=True)
         shutil.copy(work / "init", top / "init")
         for file in work.iterdir():
             if file.is_file():
-                shutil.copy(file, top / "work" / file.name)
-        shutil.copy(program("checksums.py"), top / "work")
+                shutil.copy(file, top / "guest" / file.name)
+        shutil.copy(program("checksums.py"), top / "guest")
         for part in PARTS:
             (top / "guise" / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ARM64 / part, top / "guise" / part)
