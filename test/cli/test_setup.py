@@ -79,6 +79,18 @@ def test_undo_leaves_nothing(machine: Machine) -> None:
     assert "nothing is set up" in setup(machine, "--undo").expect().text
 
 
+def test_what_cannot_be_undone_is_said_and_can_be_undone_later(machine: Machine) -> None:
+    before = machine.state()
+    setup(machine, "--user", str(ALICE)).expect()
+    machine.shell("printf '#!/bin/sh\\nexit 7\\n' > /run/bin/nft; chmod 755 /run/bin/nft")
+    failed = setup(machine, "--undo", "--user", str(ALICE))
+    assert failed.status and "/etc/guise/forward stop` failed" in failed.errors, failed
+    machine.shell("rm /run/bin/nft")
+    assert "guise_setup" in machine.shell("nft list tables")
+    setup(machine, "--undo", "--user", str(ALICE)).expect()
+    assert machine.state() == before
+
+
 def test_two_users_side_by_side(machine: Machine) -> None:
     before = machine.state()
     setup(machine, "--user", str(ALICE)).expect()
