@@ -76,14 +76,18 @@ __attribute__((unused)) static const struct bad_pointer *bad_pointers(void)
 /* n bytes that end where memory ends. */
 __attribute__((unused)) static char *before_the_edge(size_t n)
 {
-	static char *page;
+	static char *edge;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-	if (!page) {
-		page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		MUST(page != MAP_FAILED);
-		MUST(!mprotect(page + 4096, 4096, PROT_NONE));
+	if (!edge) {
+		char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		MUST(pages != MAP_FAILED);
+		edge = pages + page;
+		MUST(!mprotect(edge, page, PROT_NONE));
 	}
-	return page + 4096 - n;
+	return edge - n;
 }
 
 /* ---- whether a call waits --------------------------------------------------- */

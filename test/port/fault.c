@@ -25,7 +25,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE 4096
 #define DATA 64
 
 static struct guise_stack *stack; /* NULL: the host */
@@ -62,20 +61,20 @@ static char *bad[BADNESSES];
 
 static void prepare_memory(void)
 {
-	char *p = mmap(NULL, (size_t)8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *p = mmap(NULL, 8 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		must(-errno, "mmap");
-	bad[UNMAPPED] = p + PAGE;
-	munmap(p + PAGE, PAGE);
-	bad[NO_RIGHT] = p + 3 * PAGE;
-	mprotect(p + 3 * PAGE, PAGE, PROT_NONE);
-	bad[READ_ONLY] = p + 5 * PAGE;
-	mprotect(p + 5 * PAGE, PAGE, PROT_READ);
-	bad[HALF] = p + 7 * PAGE - 8;
+	bad[UNMAPPED] = p + page;
+	munmap(p + page, page);
+	bad[NO_RIGHT] = p + 3 * page;
+	mprotect(p + 3 * page, page, PROT_NONE);
+	bad[READ_ONLY] = p + 5 * page;
+	mprotect(p + 5 * page, page, PROT_READ);
+	bad[HALF] = p + 7 * page - 8;
 	memset(bad[HALF], 0, 8);
-	munmap(p + 7 * PAGE, PAGE);
+	munmap(p + 7 * page, page);
 	bad[NULLISH] = NULL;
 	bad[KERNEL] = (char *)(1ul << 63);
 }
@@ -137,7 +136,7 @@ static void feed(struct pair p)
 /* A failed receive keeps the data of a stream, and takes a datagram. */
 static void left(struct pair p, const char *after, enum badness how)
 {
-	static char buf[PAGE];
+	static char buf[4 * DATA];
 	long n, all = 0;
 
 	while ((n = CALL(recvfrom, p.in, buf, sizeof(buf), MSG_DONTWAIT, NULL, NULL)) > 0)
