@@ -16,7 +16,6 @@ import socket
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from topology.process import DEADLINE, Finished, Process
@@ -117,12 +116,7 @@ class EmulatedStack:
         counted: dict[str, Any] = json.loads(words[1])
         return counted
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._ticket.close()
         self._status.close()
         said = self._holder.stop()

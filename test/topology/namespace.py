@@ -10,12 +10,11 @@ import itertools
 import json
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Self
+from typing import Self, Unpack
 
-from topology.process import DEADLINE, Finished, Process, run
+from topology.process import DEADLINE, Finished, How, Process, run
 
 CLONE_NEWNET = 0x40000000
 
@@ -42,12 +41,7 @@ class Namespace:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.delete()
 
     def delete(self) -> None:
@@ -61,25 +55,11 @@ class Namespace:
     def command(self, *command: Word) -> list[str]:
         return ["ip", "netns", "exec", self.name, *(os.fspath(word) for word in command)]
 
-    def start(
-        self,
-        *command: Word,
-        stdin: int | IO[bytes] | bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Word | None = None,
-        terminal: int | None = None,
-    ) -> Process:
-        return Process(self.command(*command), stdin=stdin, env=env, cwd=cwd, terminal=terminal)
+    def start(self, *command: Word, **how: Unpack[How]) -> Process:
+        return Process(self.command(*command), **how)
 
-    def run(
-        self,
-        *command: Word,
-        stdin: int | IO[bytes] | bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Word | None = None,
-        seconds: float = DEADLINE,
-    ) -> Finished:
-        return run(self.command(*command), stdin=stdin, env=env, cwd=cwd, seconds=seconds)
+    def run(self, *command: Word, seconds: float = DEADLINE, **how: Unpack[How]) -> Finished:
+        return run(self.command(*command), seconds=seconds, **how)
 
     def ip(self, *words: str) -> str:
         return run(["ip", "-netns", self.name, *words]).expect().text

@@ -14,8 +14,7 @@ import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import IO, Self, TypeVar
+from typing import IO, Self, TypedDict, TypeVar, Unpack
 
 # Seconds. No test measures time: this is only how long a hang may last.
 DEADLINE = 60.0
@@ -62,10 +61,18 @@ class Finished:
         return self
 
 
-class Process:
-    """A running program, leader of a session of its own. As a context, it ends with it.
+class How(TypedDict, total=False):
+    """What a program is given. A terminal becomes its stdin, and what controls its session: Ctrl-C
+    is a byte to that."""
 
-    A terminal becomes its stdin, and what controls its session: Ctrl-C is a byte to that."""
+    stdin: int | IO[bytes] | bytes | None
+    env: Mapping[str, str] | None  # beside the test's own
+    cwd: str | os.PathLike[str] | None
+    terminal: int | None
+
+
+class Process:
+    """A running program, leader of a session of its own. As a context, it ends with it."""
 
     def __init__(
         self,
@@ -108,12 +115,7 @@ class Process:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         said = self.stop()
         if error is not None:
             error.add_note(f"meanwhile {said}")
@@ -156,15 +158,10 @@ class Process:
 
 
 def run(
-    command: Sequence[str | os.PathLike[str]],
-    *,
-    stdin: int | IO[bytes] | bytes | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | os.PathLike[str] | None = None,
-    seconds: float = DEADLINE,
+    command: Sequence[str | os.PathLike[str]], *, seconds: float = DEADLINE, **how: Unpack[How]
 ) -> Finished:
     """Runs a program to its end."""
-    with Process(command, stdin=stdin, env=env, cwd=cwd) as process:
+    with Process(command, **how) as process:
         return process.finish(seconds)
 
 

@@ -18,10 +18,10 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import Unpack
 
 from topology.namespace import Namespace, Word
-from topology.process import DEADLINE, Finished, Process, eventually
+from topology.process import DEADLINE, Finished, How, Process, eventually
 
 BUILD = Path(os.environ.get("GUISE_BUILD", Path(__file__).resolve().parents[2] / "build"))
 GUISE = BUILD / "guise"
@@ -65,34 +65,15 @@ class Side:
             return self.address, self.peer
         return self.address6, self.peer6
 
-    def start(
-        self,
-        *command: Word,
-        stdin: int | IO[bytes] | bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Word | None = None,
-    ) -> Process:
+    def start(self, *command: Word, **how: Unpack[How]) -> Process:
         raise NotImplementedError
 
-    def run(
-        self,
-        *command: Word,
-        stdin: int | IO[bytes] | bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Word | None = None,
-        seconds: float = DEADLINE,
-    ) -> Finished:
+    def run(self, *command: Word, seconds: float = DEADLINE, **how: Unpack[How]) -> Finished:
         raise NotImplementedError
 
-    def serve(
-        self,
-        *command: Word,
-        says: str,
-        env: Mapping[str, str] | None = None,
-        cwd: Word | None = None,
-    ) -> Process:
+    def serve(self, *command: Word, says: str, **how: Unpack[How]) -> Process:
         """Starts a server, and waits for what it says when it is ready."""
-        server = self.start(*command, env=env, cwd=cwd)
+        server = self.start(*command, **how)
         try:
             wait_until_says(server, says)
         except BaseException:
@@ -108,24 +89,11 @@ class HostSide(Side):
         super().__init__("host", far, 1)
         self.near = near
 
-    def start(
-        self,
-        *command: Word,
-        stdin: int | IO[bytes] | bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Word | None = None,
-    ) -> Process:
-        return self.near.start(*command, stdin=stdin, env=env, cwd=cwd)
+    def start(self, *command: Word, **how: Unpack[How]) -> Process:
+        return self.near.start(*command, **how)
 
-    def run(
-        self,
-        *command: Word,
-        stdin: int | IO[bytes] | bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Word | None = None,
-        seconds: float = DEADLINE,
-    ) -> Finished:
-        return self.near.run(*command, stdin=stdin, env=env, cwd=cwd, seconds=seconds)
+    def run(self, *command: Word, seconds: float = DEADLINE, **how: Unpack[How]) -> Finished:
+        return self.near.run(*command, seconds=seconds, **how)
 
 
 class GuiseSide(Side):
@@ -148,36 +116,19 @@ class GuiseSide(Side):
     def environment(self, env: Mapping[str, str] | None = None) -> dict[str, str]:
         return {**(env or {}), "GUISE_RUNDIR": str(self.run_dir)}
 
-    def start(
-        self,
-        *command: Word,
-        stdin: int | IO[bytes] | bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Word | None = None,
-        options: Sequence[str] = (),
-        terminal: int | None = None,
-    ) -> Process:
-        return self.far.start(
-            *self.words(*command, options=options),
-            stdin=stdin,
-            env=self.environment(env),
-            cwd=cwd,
-            terminal=terminal,
-        )
+    def start(self, *command: Word, options: Sequence[str] = (), **how: Unpack[How]) -> Process:
+        how["env"] = self.environment(how.get("env"))
+        return self.far.start(*self.words(*command, options=options), **how)
 
     def run(
         self,
         *command: Word,
-        stdin: int | IO[bytes] | bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Word | None = None,
         seconds: float = DEADLINE,
         options: Sequence[str] = (),
+        **how: Unpack[How],
     ) -> Finished:
         """As a user who wants proof: with -v. No socket may have escaped to the host."""
-        with self.start(
-            *command, stdin=stdin, env=env, cwd=cwd, options=["-v", *options]
-        ) as process:
+        with self.start(*command, options=["-v", *options], **how) as process:
             finished = process.finish(seconds)
         return without_proof(finished, self.options)
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import Unpack
 
 import pytest
 from topology.namespace import Namespace, Word
-from topology.process import Finished, Process, run
+from topology.process import Finished, How, Process, run
 from topology.side import GUISE, GuiseSide, proof
 
 NUMBER = 4  # of the subnet
@@ -79,23 +79,9 @@ class UserSide(GuiseSide):
     def words(self, *command: Word, options: Sequence[str] = ()) -> list[Word]:
         return self.user.command(*super().words(*command, options=options))
 
-    def start(
-        self,
-        *command: Word,
-        stdin: int | IO[bytes] | bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Word | None = None,
-        options: Sequence[str] = (),
-        terminal: int | None = None,
-    ) -> Process:
-        return super().start(
-            *command,
-            stdin=stdin,
-            env=env,
-            cwd=cwd or self.user.home,
-            options=options,
-            terminal=terminal,
-        )
+    def start(self, *command: Word, options: Sequence[str] = (), **how: Unpack[How]) -> Process:
+        how["cwd"] = how.get("cwd") or self.user.home
+        return super().start(*command, options=options, **how)
 
 
 def through_passt(finished: Finished) -> bool:
