@@ -75,10 +75,10 @@ def test_the_command_line_runs(root: Path) -> None:
     assert emulated.text == host.text
 
 
-def test_a_bad_pointer_fails_as_on_this_host(root: Path) -> None:
+def test_a_bad_pointer_fails_as_on_this_host(emulator: Emulator) -> None:
     """The guarded copies of arm64: the same error, and the same bytes done before it."""
     host = run([BUILD / "test/port/fault", "host"]).expect()
-    stack = run(Emulator(root).words(ARM64 / "test/port/fault", "stack"), seconds=SLOW).expect()
+    stack = run(emulator.words(ARM64 / "test/port/fault", "stack"), seconds=SLOW).expect()
     assert stack.text == host.text
 
 
