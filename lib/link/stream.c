@@ -316,26 +316,19 @@ static void stream_epitaph(const struct guise_link *link, char *text, size_t siz
 			 link->name, peer);
 }
 
-const struct guise_link_backend guise_link_stream = {
-	.kind = "stream",
-	.room_by_pollout = true,
-	.open = stream_open,
-	.attach = stream_attach,
-	.out = stream_out,
-	.in = stream_in,
-	.flush = stream_flush,
-	.detach = stream_detach,
-	.epitaph = stream_epitaph,
-};
+/* One backend under two names: who is at the other end is what a user wants to read. */
+#define BACKEND(word)                      \
+	{                                  \
+		.kind = (word),            \
+		.room_by_pollout = true,   \
+		.open = stream_open,       \
+		.attach = stream_attach,   \
+		.out = stream_out,         \
+		.in = stream_in,           \
+		.flush = stream_flush,     \
+		.detach = stream_detach,   \
+		.epitaph = stream_epitaph, \
+	}
 
-const struct guise_link_backend guise_link_passt = {
-	.kind = "passt",
-	.room_by_pollout = true,
-	.open = stream_open,
-	.attach = stream_attach,
-	.out = stream_out,
-	.in = stream_in,
-	.flush = stream_flush,
-	.detach = stream_detach,
-	.epitaph = stream_epitaph,
-};
+const struct guise_link_backend guise_link_stream = BACKEND("stream");
+const struct guise_link_backend guise_link_passt = BACKEND("passt");
