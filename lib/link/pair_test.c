@@ -19,18 +19,6 @@
 
 #define BYTES (8 << 20)
 
-static void done(int err, const char *name)
-{
-	if (!tap(err >= 0, "%s", name))
-		printf("# %s\n", guise_error());
-}
-
-static void fails(int err, int expected, const char *word)
-{
-	if (!tap(err == -expected && strstr(guise_error(), word), "an error that says: %s", word))
-		printf("# %d: %s\n", err, guise_error());
-}
-
 /* The byte at a place in the stream. */
 static uint8_t byte_at(size_t i)
 {
@@ -132,9 +120,9 @@ static void one_process(void)
 	pthread_t thread;
 	bool good;
 
-	done(guise_pair(a, "eth0", b, "eth0"), "a cable between two stacks");
-	done(configure(a, "192.0.2.1/24"), "an address at one end");
-	done(configure(b, "192.0.2.2/24"), "and at the other");
+	tap_done(guise_pair(a, "eth0", b, "eth0"), "a cable between two stacks");
+	tap_done(configure(a, "192.0.2.1/24"), "an address at one end");
+	tap_done(configure(b, "192.0.2.2/24"), "and at the other");
 	v.listener = listen_on(b, "192.0.2.2");
 	if (pthread_create(&thread, NULL, serve, &v))
 		abort();
@@ -146,17 +134,17 @@ static void one_process(void)
 	    "the links have counted %llu frames, none malformed",
 	    (unsigned long long)a->region->links[0].tx_frames);
 
-	fails(guise_pair(a, "eth0", b, "eth1"), EEXIST, "has a link of this name");
-	fails(guise_pair(a, "eth1", b, "eth0"), EEXIST, "has a link of this name");
-	fails(guise_link_del(a, "eth1"), ENODEV, "no link of this name");
-	fails(guise_link_add(a, "eth1", "pair"), EINVAL, "guise_pair()");
-	fails(guise_link_add(a, "eth1", "pair:fd=900:901:902:0"), EBADF, "not open");
-	fails(guise_link_add(a, "eth1", "tap:fd=0"), ENOTTY, "not a tap descriptor");
-	fails(guise_link_add(a, "a/b", "pair"), EINVAL, "no interface name");
-	done(guise_link_del(a, "eth0"), "an end is taken away");
-	fails(guise_link_set(a, "eth0", 1), ENODEV, "no interface");
-	done(guise_link_del(b, "eth0"), "and the other");
-	done(guise_pair(a, "eth0", b, "eth0"), "there is a new cable");
+	tap_fails(guise_pair(a, "eth0", b, "eth1"), EEXIST, "has a link of this name");
+	tap_fails(guise_pair(a, "eth1", b, "eth0"), EEXIST, "has a link of this name");
+	tap_fails(guise_link_del(a, "eth1"), ENODEV, "no link of this name");
+	tap_fails(guise_link_add(a, "eth1", "pair"), EINVAL, "guise_pair()");
+	tap_fails(guise_link_add(a, "eth1", "pair:fd=900:901:902:0"), EBADF, "not open");
+	tap_fails(guise_link_add(a, "eth1", "tap:fd=0"), ENOTTY, "not a tap descriptor");
+	tap_fails(guise_link_add(a, "a/b", "pair"), EINVAL, "no interface name");
+	tap_done(guise_link_del(a, "eth0"), "an end is taken away");
+	tap_fails(guise_link_set(a, "eth0", 1), ENODEV, "no interface");
+	tap_done(guise_link_del(b, "eth0"), "and the other");
+	tap_done(guise_pair(a, "eth0", b, "eth0"), "there is a new cable");
 	guise_leave(a);
 	guise_leave(b);
 }
@@ -167,7 +155,7 @@ static void limits(void)
 	char name[16];
 	int made = 0, fd[3];
 
-	fails(guise_pair(s, "eth0", a, "eth0"), EINVAL, "simulated");
+	tap_fails(guise_pair(s, "eth0", a, "eth0"), EINVAL, "simulated");
 	if (guise_cable_make(fd))
 		abort();
 	for (int i = 0; i <= GUISE_MAX_LINKS; i++) {
@@ -196,7 +184,7 @@ static void two_processes(void)
 	bool good;
 	pid_t child;
 
-	done(guise_cable_make(fd), "a cable for two processes");
+	tap_done(guise_cable_make(fd), "a cable for two processes");
 	child = fork();
 	snprintf(spec, sizeof(spec), "pair:fd=%d:%d:%d:%d", fd[0], fd[1], fd[2], child ? 0 : 1);
 	s = test_stack(child ? "parent" : "child", 0);

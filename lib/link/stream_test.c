@@ -23,26 +23,14 @@
 
 #define BYTES (8 << 20)
 
-static void done(int err, const char *name)
-{
-	if (!tap(err >= 0, "%s", name))
-		printf("# %s\n", guise_error());
-}
-
-static void fails(int err, int expected, const char *word)
-{
-	if (!tap(err == -expected && strstr(guise_error(), word), "an error that says: %s", word))
-		printf("# %d: %s\n", err, guise_error());
-}
-
 static void add_link(struct guise_stack *s, int fd, const char *addr, unsigned int mtu)
 {
 	char spec[64];
 
 	snprintf(spec, sizeof(spec), "stream:fd=%d,mtu=%u", fd, mtu);
-	done(guise_link_add(s, "eth0", spec), "a stream becomes a link");
-	done(guise_addr_add(s, "eth0", addr), "an address");
-	done(guise_link_set(s, "eth0", 1), "the link is up");
+	tap_done(guise_link_add(s, "eth0", spec), "a stream becomes a link");
+	tap_done(guise_addr_add(s, "eth0", addr), "an address");
+	tap_done(guise_link_set(s, "eth0", 1), "the link is up");
 }
 
 static uint8_t byte_at(size_t i)
@@ -236,17 +224,18 @@ static void refused(void)
 	int datagram = socket(AF_UNIX, SOCK_DGRAM, 0);
 	char spec[200];
 
-	fails(guise_link_add(s, "eth0", "stream"), EINVAL, "stream:PATH");
-	fails(guise_link_add(s, "eth0", "stream:/nowhere/at/all"), ENOENT, "/nowhere/at/all");
-	fails(guise_link_add(s, "eth0", "stream:fd=x"), EINVAL, "connected Unix stream socket");
-	fails(guise_link_add(s, "eth0", "stream:fd=1000"), ENOTSOCK, "not a Unix stream socket");
+	tap_fails(guise_link_add(s, "eth0", "stream"), EINVAL, "stream:PATH");
+	tap_fails(guise_link_add(s, "eth0", "stream:/nowhere/at/all"), ENOENT, "/nowhere/at/all");
+	tap_fails(guise_link_add(s, "eth0", "stream:fd=x"), EINVAL, "connected Unix stream socket");
+	tap_fails(guise_link_add(s, "eth0", "stream:fd=1000"), ENOTSOCK,
+		  "not a Unix stream socket");
 	snprintf(spec, sizeof(spec), "stream:fd=%d", datagram);
-	fails(guise_link_add(s, "eth0", spec), ENOTSOCK, "not a Unix stream socket");
-	fails(guise_link_add(sim, "eth0", "stream:fd=0"), EINVAL, "simulated");
+	tap_fails(guise_link_add(s, "eth0", spec), ENOTSOCK, "not a Unix stream socket");
+	tap_fails(guise_link_add(sim, "eth0", "stream:fd=0"), EINVAL, "simulated");
 	memset(spec, 'x', sizeof(spec) - 1);
 	memcpy(spec, "stream:", 7);
 	spec[sizeof(spec) - 1] = '\0';
-	fails(guise_link_add(s, "eth0", spec), EINVAL, "too long");
+	tap_fails(guise_link_add(s, "eth0", spec), EINVAL, "too long");
 	close(datagram);
 	guise_leave(sim);
 	guise_leave(s);
@@ -265,10 +254,10 @@ static void by_path(void)
 	if (bind(listener, (struct sockaddr *)&a, sizeof(a)) || listen(listener, 1))
 		abort();
 	snprintf(spec, sizeof(spec), "stream:%s", a.sun_path);
-	done(guise_link_add(s, "eth0", spec), "a socket is found by its path");
+	tap_done(guise_link_add(s, "eth0", spec), "a socket is found by its path");
 	peer = accept(listener, NULL, NULL);
 	tap(peer >= 0, "the peer has a visitor");
-	done(guise_link_del(s, "eth0"), "the link is taken away");
+	tap_done(guise_link_del(s, "eth0"), "the link is taken away");
 	tap(!recv(peer, spec, 1, 0), "and the peer hears of it");
 	close(peer);
 	close(listener);

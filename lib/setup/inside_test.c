@@ -21,18 +21,6 @@ static struct guise_stack *s;
 static int far; /* the other namespace */
 static int near_fd, far_fd;
 
-static void done(int err, const char *name)
-{
-	if (!tap(err >= 0, "%s", name))
-		printf("# %s\n", guise_error());
-}
-
-static void fails(int err, int expected, const char *word)
-{
-	if (!tap(err == -expected && strstr(guise_error(), word), "an error that says: %s", word))
-		printf("# %d: %s\n", err, guise_error());
-}
-
 static struct sockaddr_in address(const char *text)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(9) };
@@ -72,21 +60,21 @@ static uint64_t flight(size_t bytes)
 static void two_namespaces(void)
 {
 	/* IPv6 would send packets of its own, and spend the seed's numbers. */
-	done(guise_sysctl_set(s, "net.ipv6.conf.default.disable_ipv6", "1"), "no IPv6");
+	tap_done(guise_sysctl_set(s, "net.ipv6.conf.default.disable_ipv6", "1"), "no IPv6");
 	far = guise_netns_new(s);
-	done(far, "a second namespace");
-	done(guise_veth_add(s, -1, "near", far, "far"), "a cable between the two");
-	done(guise_netns_enter(s, far), "into the second");
-	done(guise_addr_add(s, "far", "192.0.2.2/24"), "an address there");
-	done(guise_link_set(s, "far", 1), "up");
+	tap_done(far, "a second namespace");
+	tap_done(guise_veth_add(s, -1, "near", far, "far"), "a cable between the two");
+	tap_done(guise_netns_enter(s, far), "into the second");
+	tap_done(guise_addr_add(s, "far", "192.0.2.2/24"), "an address there");
+	tap_done(guise_link_set(s, "far", 1), "up");
 	far_fd = datagram_socket("192.0.2.2");
-	done(far_fd, "a socket there");
-	fails(guise_link_set(s, "near", 1), ENODEV, "there are ");
-	done(guise_netns_enter(s, -1), "back to the first");
-	done(guise_addr_add(s, "near", "192.0.2.1/24"), "an address here");
-	done(guise_link_set(s, "near", 1), "up");
+	tap_done(far_fd, "a socket there");
+	tap_fails(guise_link_set(s, "near", 1), ENODEV, "there are ");
+	tap_done(guise_netns_enter(s, -1), "back to the first");
+	tap_done(guise_addr_add(s, "near", "192.0.2.1/24"), "an address here");
+	tap_done(guise_link_set(s, "near", 1), "up");
 	near_fd = datagram_socket("192.0.2.1");
-	done(near_fd, "a socket here");
+	tap_done(near_fd, "a socket here");
 	/* The link needs a moment, and the first datagram finds the address. */
 	for (int i = 0; i < 100 && flight(100) == LOST; i++)
 		;
@@ -99,22 +87,23 @@ static void delays(void)
 	int lost = 0;
 
 	tap(flight(100) < MS, "without a discipline a datagram takes no time");
-	done(guise_qdisc_set(s, "near", "netem delay 20ms"), "netem delay 20ms");
+	tap_done(guise_qdisc_set(s, "near", "netem delay 20ms"), "netem delay 20ms");
 	t = flight(100);
 	tap(t / 100000 == 200, "it takes 20 ms (%llu ns)", (unsigned long long)t);
 	/* With the headers of UDP, IP and Ethernet: 1014 bytes. */
-	done(guise_qdisc_set(s, "near", "netem rate 1mbit"), "netem rate 1mbit");
+	tap_done(guise_qdisc_set(s, "near", "netem rate 1mbit"), "netem rate 1mbit");
 	t = flight(972);
 	tap(t / 10000 == 811, "1014 bytes at 1 Mbit/s take 8.11 ms (%llu ns)",
 	    (unsigned long long)t);
 	tap(flight(100) < 2 * MS, "what the new text leaves out is gone: there is no delay");
-	done(guise_qdisc_set(s, "near", "netem delay 100ms reorder 100% gap 1"), "reorder");
+	tap_done(guise_qdisc_set(s, "near", "netem delay 100ms reorder 100% gap 1"), "reorder");
 	tap(flight(100) < MS, "all packets are sent ahead of the delayed");
-	done(guise_qdisc_set(s, "near", "netem loss 100%"), "netem loss 100%");
+	tap_done(guise_qdisc_set(s, "near", "netem loss 100%"), "netem loss 100%");
 	tap(flight(100) == LOST, "nothing arrives");
 	for (int run = 0; run < 2; run++) {
 		guise_qdisc_set(s, "near", "none");
-		done(guise_qdisc_set(s, "near", "netem loss 30% seed 7"), "netem loss 30% seed 7");
+		tap_done(guise_qdisc_set(s, "near", "netem loss 30% seed 7"),
+			 "netem loss 30% seed 7");
 		for (int i = 0; i < 200; i++)
 			losses[run][i] = flight(100) == LOST ? '0' : '1';
 	}
@@ -122,7 +111,7 @@ static void delays(void)
 		lost += losses[0][i] == '0';
 	tap(!strcmp(losses[0], losses[1]), "the seed repeats which are lost");
 	tap(lost > 30 && lost < 90, "about 60 of 200 are (%d)", lost);
-	done(guise_qdisc_set(s, "near", "tbf rate 1mbit burst 2kb latency 50ms"), "tbf");
+	tap_done(guise_qdisc_set(s, "near", "tbf rate 1mbit burst 2kb latency 50ms"), "tbf");
 	flight(1000);
 	flight(1000);
 	t = flight(1000);
@@ -146,31 +135,33 @@ static void kinds(void)
 	};
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
-		done(guise_qdisc_set(s, "near", specs[i]), specs[i]);
-	fails(guise_qdisc_set(s, "nowhere", "fq"), ENODEV, "there are ");
+		tap_done(guise_qdisc_set(s, "near", specs[i]), specs[i]);
+	tap_fails(guise_qdisc_set(s, "nowhere", "fq"), ENODEV, "there are ");
 }
 
 static void settings(void)
 {
 	char text[256];
 
-	done(guise_sysctl_set(s, "net.ipv4.tcp_congestion_control", "bbr"), "a congestion control");
+	tap_done(guise_sysctl_set(s, "net.ipv4.tcp_congestion_control", "bbr"),
+		 "a congestion control");
 	tap(guise_sysctl_get(s, "net.ipv4.tcp_congestion_control", text, sizeof(text)) == 3 &&
 		    !strcmp(text, "bbr"),
 	    "which can be read");
-	fails(guise_sysctl_set(s, "net.ipv4.tcp_congestion_control", "tahoe"), ENOENT,
-	      "valid are ");
-	fails(guise_sysctl_set(s, "net.ipv4.tcp_congestion", "bbr"), ENOENT,
-	      "net.ipv4.tcp_congestion_control");
-	done(guise_sysctl_set(s, "net.mptcp.enabled", "1"), "MPTCP is there");
-	done(guise_mptcp_limits(s, 4, 4), "its limits");
-	done(guise_mptcp_endpoint(s, "192.0.2.1", "near", "subflow fullmesh"), "an endpoint");
-	fails(guise_mptcp_endpoint(s, "192.0.2.1", "near", "subflow"), EEXIST, "mptcp endpoint");
-	done(guise_route_add(s, "default", "192.0.2.2", NULL, 7), "a route in a table");
-	done(guise_rule_add(s, "192.0.2.1", 7), "a rule");
-	fails(guise_route_add(s, "default", "203.0.113.1", NULL, 0), ENETUNREACH,
-	      "Nexthop has invalid gateway");
-	done(guise_bridge_add(s, "br0", (const char *const[]){ "near" }, 1), "a bridge");
+	tap_fails(guise_sysctl_set(s, "net.ipv4.tcp_congestion_control", "tahoe"), ENOENT,
+		  "valid are ");
+	tap_fails(guise_sysctl_set(s, "net.ipv4.tcp_congestion", "bbr"), ENOENT,
+		  "net.ipv4.tcp_congestion_control");
+	tap_done(guise_sysctl_set(s, "net.mptcp.enabled", "1"), "MPTCP is there");
+	tap_done(guise_mptcp_limits(s, 4, 4), "its limits");
+	tap_done(guise_mptcp_endpoint(s, "192.0.2.1", "near", "subflow fullmesh"), "an endpoint");
+	tap_fails(guise_mptcp_endpoint(s, "192.0.2.1", "near", "subflow"), EEXIST,
+		  "mptcp endpoint");
+	tap_done(guise_route_add(s, "default", "192.0.2.2", NULL, 7), "a route in a table");
+	tap_done(guise_rule_add(s, "192.0.2.1", 7), "a rule");
+	tap_fails(guise_route_add(s, "default", "203.0.113.1", NULL, 0), ENETUNREACH,
+		  "Nexthop has invalid gateway");
+	tap_done(guise_bridge_add(s, "br0", (const char *const[]){ "near" }, 1), "a bridge");
 	tap(guise_read_file(s, "/proc/thread-self/net/dev", text, 20) == -EOVERFLOW,
 	    "a file that does not fit is not cut");
 }

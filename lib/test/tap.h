@@ -6,9 +6,12 @@
 #ifndef GUISE_TEST_TAP_H
 #define GUISE_TEST_TAP_H
 
+#include "guise/guise.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 static int tap_count, tap_bad;
 
@@ -24,6 +27,20 @@ __attribute__((format(printf, 2, 3))) static inline bool tap(bool good, const ch
 	putchar('\n');
 	fflush(stdout);
 	return good;
+}
+
+/* A call of guise that must be done. */
+static inline void tap_done(int err, const char *name)
+{
+	if (!tap(err >= 0, "%s", name))
+		printf("# %s\n", guise_error());
+}
+
+/* One that must fail, with a word in its sentence. */
+static inline void tap_fails(int err, int expected, const char *word)
+{
+	if (!tap(err == -expected && strstr(guise_error(), word), "an error that says: %s", word))
+		printf("# %d: %s\n", err, guise_error());
 }
 
 /* Something that cannot be shown here, and why. */
