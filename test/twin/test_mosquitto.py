@@ -57,27 +57,15 @@ def test_broker(host: HostSide, guise: GuiseSide, far: Namespace, broker: list[s
     assert serve(guise) == on_host
 
 
-def test_publisher(
-    host: HostSide, guise: GuiseSide, far: Namespace, broker: list[str | Path]
+@pytest.mark.parametrize("role", ["publisher", "subscriber"])
+def test_client(
+    host: HostSide, guise: GuiseSide, far: Namespace, broker: list[str | Path], role: str
 ) -> None:
-    def publish(side: Side) -> tuple[bytes, str]:
+    def talk(side: Side) -> tuple[bytes, str]:
         with far.start(*broker, env=libraries()) as running:
             wait_until_says(running, RUNNING)
-            return converse(running, side, far)
+            return converse(running, *((side, far) if role == "publisher" else (far, side)))
 
-    on_host = publish(host)
+    on_host = talk(host)
     assert on_host == (LINES, digest(BLOB))
-    assert publish(guise) == on_host
-
-
-def test_subscriber(
-    host: HostSide, guise: GuiseSide, far: Namespace, broker: list[str | Path]
-) -> None:
-    def subscribe(side: Side) -> tuple[bytes, str]:
-        with far.start(*broker, env=libraries()) as running:
-            wait_until_says(running, RUNNING)
-            return converse(running, far, side)
-
-    on_host = subscribe(host)
-    assert on_host == (LINES, digest(BLOB))
-    assert subscribe(guise) == on_host
+    assert talk(guise) == on_host
