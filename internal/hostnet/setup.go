@@ -4,11 +4,8 @@ package hostnet
 
 import (
 	_ "embed"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net/netip"
 	"os"
 	"os/exec"
 	"os/user"
@@ -68,56 +65,6 @@ ExecStop=` + setupForward + ` stop
 [Install]
 WantedBy=multi-user.target
 `
-
-// setupTap is a line of /etc/guise/taps.
-type setupTap struct {
-	name      string
-	uid       int
-	four, six netip.Prefix // the host's; six may be invalid: none
-}
-
-func (t setupTap) String() string {
-	six := "-"
-	if t.six.IsValid() {
-		six = t.six.String()
-	}
-	return fmt.Sprintf("%s %d %s %s", t.name, t.uid, t.four, six)
-}
-
-func readSetupTaps() ([]setupTap, error) {
-	text, err := os.ReadFile(setupTaps)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read what was set up before: %w", err)
-	}
-	var taps []setupTap
-	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(line)
-		if len(words) != 4 {
-			return nil, fmt.Errorf("%s: %q is no line that guise wrote; expected NAME UID IPV4/LEN IPV6/LEN", setupTaps, line)
-		}
-		t := setupTap{name: words[0]}
-		var wrong error
-		if t.uid, err = strconv.Atoi(words[1]); err != nil {
-			wrong = err
-		}
-		if t.four, err = netip.ParsePrefix(words[2]); err != nil {
-			wrong = err
-		}
-		if words[3] != "-" {
-			if t.six, err = netip.ParsePrefix(words[3]); err != nil {
-				wrong = err
-			}
-		}
-		if wrong != nil {
-			return nil, fmt.Errorf("%s: %q: %w", setupTaps, line, wrong)
-		}
-		taps = append(taps, t)
-	}
-	return taps, nil
-}
 
 // owner finds the user, or none (-1) where nobody was named.
 func (s *Setup) owner() (uid int, name string, err error) {
@@ -179,69 +126,6 @@ func (s *Setup) Do() error {
 		return s.removeAll(before)
 	}
 	return s.install(before, after)
-}
-
-func (t setupTap) sixText() string {
-	if t.six.IsValid() {
-		return t.six.String()
-	}
-	return "(no IPv6)"
-}
-
-func (s *Setup) say(format string, args ...any) { fmt.Fprintf(s.Out, format+"\n", args...) }
-
-// wanted are the taps that there are to be.
-func (s *Setup) wanted(before []setupTap, uid int) ([]setupTap, error) {
-	if s.Undo {
-		return slices.DeleteFunc(slices.Clone(before), func(t setupTap) bool { return uid < 0 || t.uid == uid }), nil
-	}
-	if s.Taps < 0 || s.Taps > MostSetupTaps {
-		return nil, refuse("--taps %d: expected a number from 1 to %d", s.Taps, MostSetupTaps)
-	}
-	survey, err := surveyHost()
-	if err != nil {
-		return nil, err
-	}
-	have := 0
-	var after []setupTap
-	for _, t := range before {
-		survey.names[t.name] = true
-		survey.taken = append(survey.taken, t.four.Masked())
-		if t.six.IsValid() {
-			survey.taken = append(survey.taken, t.six.Masked())
-		}
-		if t.uid == uid {
-			if have++; s.Taps != 0 && have > s.Taps {
-				continue
-			}
-		}
-		after = append(after, t)
-	}
-	for want := max(s.Taps, 1); have < want; have++ {
-		t := setupTap{uid: uid}
-		for i := 0; ; i++ {
-			if t.name = fmt.Sprintf("%s%d", SetupPrefix, i); !survey.names[t.name] {
-				break
-			}
-		}
-		survey.names[t.name] = true
-		four, err := survey.taken.free4()
-		if err != nil {
-			return nil, err
-		}
-		t.four = four.host
-		survey.taken = append(survey.taken, four.host.Masked())
-		if survey.ipv6 {
-			six, err := survey.taken.free6()
-			if err != nil {
-				return nil, err
-			}
-			t.six = six.host
-			survey.taken = append(survey.taken, six.host.Masked())
-		}
-		after = append(after, t)
-	}
-	return after, nil
 }
 
 // install writes the files that are not as they should be, and has the script
@@ -309,14 +193,7 @@ func (s *Setup) removeAll(before []setupTap) error {
 	}
 	unit, init := exists(setupUnit), exists(setupInit)
 	for _, path := range []string{setupWanted, setupUnit, setupInit, setupTaps, setupForward} {
-		if !exists(path) {
-			continue
-		}
-		s.say("- %s", path)
-		if s.DryRun {
-			continue
-		}
-		if err := os.Remove(path); err != nil {
+		if err := s.remove(path); err != nil {
 			return err
 		}
 	}
@@ -330,71 +207,4 @@ func (s *Setup) removeAll(before []setupTap) error {
 		return s.command("update-rc.d", "guise-setup", "remove")
 	}
 	return nil
-}
-
-// write writes a file that differs, whole or not at all.
-func (s *Setup) write(path, text string, mode fs.FileMode) error {
-	if now, err := os.ReadFile(path); err == nil && string(now) == text {
-		s.say("= %s", path)
-		return nil
-	}
-	s.say("+ %s", path)
-	if s.DryRun {
-		for line := range strings.Lines(text) {
-			s.say("    %s", strings.TrimSuffix(line, "\n"))
-		}
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	draft := path + ".new"
-	err := os.WriteFile(draft, []byte(text), mode)
-	if err == nil {
-		err = os.Chmod(draft, mode) // whatever the umask is
-	}
-	if err == nil {
-		err = os.Rename(draft, path)
-	}
-	if err != nil {
-		os.Remove(draft)
-	}
-	return err
-}
-
-func (s *Setup) link(target, path string) error {
-	if now, err := os.Readlink(path); err == nil && now == target {
-		s.say("= %s", path)
-		return nil
-	}
-	s.say("+ %s -> %s", path, target)
-	if s.DryRun {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.Symlink(target, path)
-}
-
-func (s *Setup) command(argv ...string) error {
-	s.say("$ %s", strings.Join(argv, " "))
-	if s.DryRun {
-		return nil
-	}
-	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("`%s` failed (%w): %s", strings.Join(argv, " "), err, strings.TrimSpace(string(out)))
-	}
-	return nil
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
-func isDirectory(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// setupTap is a line of /etc/guise/taps.
+type setupTap struct {
+	name      string
+	uid       int
+	four, six netip.Prefix // the host's; six may be invalid: none
+}
+
+func (t setupTap) String() string {
+	six := "-"
+	if t.six.IsValid() {
+		six = t.six.String()
+	}
+	return fmt.Sprintf("%s %d %s %s", t.name, t.uid, t.four, six)
+}
+
+func readSetupTaps() ([]setupTap, error) {
+	text, err := os.ReadFile(setupTaps)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what was set up before: %w", err)
+	}
+	var taps []setupTap
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) != 4 {
+			return nil, fmt.Errorf("%s: %q is no line that guise wrote; expected NAME UID IPV4/LEN IPV6/LEN", setupTaps, line)
+		}
+		t := setupTap{name: words[0]}
+		var wrong error
+		if t.uid, err = strconv.Atoi(words[1]); err != nil {
+			wrong = err
+		}
+		if t.four, err = netip.ParsePrefix(words[2]); err != nil {
+			wrong = err
+		}
+		if words[3] != "-" {
+			if t.six, err = netip.ParsePrefix(words[3]); err != nil {
+				wrong = err
+			}
+		}
+		if wrong != nil {
+			return nil, fmt.Errorf("%s: %q: %w", setupTaps, line, wrong)
+		}
+		taps = append(taps, t)
+	}
+	return taps, nil
+}
+
+func (t setupTap) sixText() string {
+	if t.six.IsValid() {
+		return t.six.String()
+	}
+	return "(no IPv6)"
+}
+
+// wanted are the taps that there are to be.
+func (s *Setup) wanted(before []setupTap, uid int) ([]setupTap, error) {
+	if s.Undo {
+		return slices.DeleteFunc(slices.Clone(before), func(t setupTap) bool { return uid < 0 || t.uid == uid }), nil
+	}
+	if s.Taps < 0 || s.Taps > MostSetupTaps {
+		return nil, refuse("--taps %d: expected a number from 1 to %d", s.Taps, MostSetupTaps)
+	}
+	survey, err := surveyHost()
+	if err != nil {
+		return nil, err
+	}
+	have := 0
+	var after []setupTap
+	for _, t := range before {
+		survey.names[t.name] = true
+		survey.taken = append(survey.taken, t.four.Masked())
+		if t.six.IsValid() {
+			survey.taken = append(survey.taken, t.six.Masked())
+		}
+		if t.uid == uid {
+			if have++; s.Taps != 0 && have > s.Taps {
+				continue
+			}
+		}
+		after = append(after, t)
+	}
+	for want := max(s.Taps, 1); have < want; have++ {
+		t := setupTap{uid: uid}
+		for i := 0; ; i++ {
+			if t.name = fmt.Sprintf("%s%d", SetupPrefix, i); !survey.names[t.name] {
+				break
+			}
+		}
+		survey.names[t.name] = true
+		four, err := survey.taken.free4()
+		if err != nil {
+			return nil, err
+		}
+		t.four = four.host
+		survey.taken = append(survey.taken, four.host.Masked())
+		if survey.ipv6 {
+			six, err := survey.taken.free6()
+			if err != nil {
+				return nil, err
+			}
+			t.six = six.host
+			survey.taken = append(survey.taken, six.host.Masked())
+		}
+		after = append(after, t)
+	}
+	return after, nil
+}
