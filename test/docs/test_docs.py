@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GUISE_BUILD", ROOT / "build"))
 MANUAL = ROOT / "docs/guise.1"
+ARCHITECTURE = ROOT / "docs/architecture.md"
 SPECIFICATION = ROOT / "SPECIFICATION.md"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
@@ -31,6 +33,14 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 def prose(document: Path) -> str:
     """The text without its code blocks, in which anything may stand."""
     return re.sub(r"^```.*?^```$", "", document.read_text("utf-8"), flags=re.M | re.S)
+
+
+def tracked() -> list[str]:
+    """The files of the source."""
+    listing = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return listing.stdout.splitlines()
 
 
 def top_folders() -> set[str]:
@@ -97,6 +107,36 @@ def test_each_promise_has_a_test_or_says_pending() -> None:
         if not named_paths(test) and "pending" not in test and "no test" not in test
     ]
     assert not without
+
+
+def is_slow(path: str, name: str) -> bool:
+    """Whether `make check` leaves it out."""
+    if not path.endswith(".py"):
+        return False
+    tree = ast.parse((ROOT / path).read_text("utf-8"))
+    return any(
+        re.search(r"\bmark\.(slow|soak)\b", ast.unparse(decorator))
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == name
+        for decorator in node.decorator_list
+    )
+
+
+def test_what_make_check_leaves_out_is_said_to_be_slow() -> None:
+    unsaid = [
+        f"{path}::{name}"
+        for row in re.findall(r"^\| .* \|$", SPECIFICATION.read_text("utf-8"), re.MULTILINE)
+        for path, name in named_paths(row)
+        if is_slow(path, name) and not re.search(r"\bslow\b|make (check-all|soak)", row)
+    ]
+    assert not unsaid
+
+
+def test_every_top_folder_is_a_layer() -> None:
+    section = re.search(r"^## Layers$(.*?)^## ", ARCHITECTURE.read_text("utf-8"), re.M | re.S)
+    assert section
+    listed = set(re.findall(r"^(\w+)/", section[1], re.MULTILINE))
+    assert listed == {path.split("/")[0] for path in tracked() if re.match(r"\w+/", path)}
 
 
 def flags_in_help(command: str) -> set[str]:
