@@ -39,7 +39,6 @@ C_FOLDERS = (
     "fuzz/",
     "include/",
     "test/",
-    "lab/",
 )
 NEEDS_LICENSE = {".c", ".h", ".S", ".go", ".py", ".sh", ".mk", ".env"}
 
