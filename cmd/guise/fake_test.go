@@ -11,10 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -163,6 +165,34 @@ func (g *guise) says(t *testing.T, status int, parts ...string) {
 	for _, part := range parts {
 		if !strings.Contains(g.stderr.String(), part) {
 			t.Errorf("%q said %q, want something about %q", g.Args[1:], g.stderr.String(), part)
+		}
+	}
+}
+
+// holder is the pid of g's holder.
+func (g *guise) holder(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile(g.dir + "/pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func ended(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+func within(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
 		}
 	}
 }

@@ -12,11 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"guise/internal/nettest"
 )
 
 func run(t *testing.T, args ...string) *guise {
@@ -305,34 +302,6 @@ func TestCtrlCInATerminalReachesTheProgramOnce(t *testing.T) {
 	g.says(t, 5, "on the wire")
 }
 
-// holder is the pid of g's holder.
-func (g *guise) holder(t *testing.T) int {
-	t.Helper()
-	text, err := os.ReadFile(g.dir + "/pid")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
-}
-
-func ended(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || strings.Contains(string(stat), ") Z ")
-}
-
-func within(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
-}
-
 func TestKillOfGuiseIsKillOfTheProgram(t *testing.T) {
 	g := run(t, "-v", "--", "sh", "-c", "echo; echo $$ >&2; exec sleep 1000")
 	out := started(t, g)
@@ -365,87 +334,6 @@ func TestCtrlCIsTheProgramsAlone(t *testing.T) {
 	within(t, "the holder ends", func() bool { return ended(pid) })
 }
 
-// changes is what guise changes on the host, as it stands.
-func changes(t *testing.T, g *guise) string {
-	t.Helper()
-	left, _ := filepath.Glob(g.dir + "/run*")
-	return nettest.Run(t, "nft", "list", "tables") + nettest.Run(t, "ip", "-o", "link") +
-		nettest.Run(t, "sh", "-c", "grep -r . /proc/sys/net/ipv4/conf/*/forwarding") + strings.Join(left, " ")
-}
-
-func routed(t *testing.T) {
-	t.Helper()
-	nettest.Namespace(t)
-	nettest.Run(t, "ip", "link", "add", "up0", "type", "bridge")
-	nettest.Run(t, "ip", "address", "add", "192.0.2.7/24", "dev", "up0")
-	nettest.Run(t, "ip", "link", "set", "up0", "up")
-}
-
-func TestHostIsAsBeforeAfterTheProgram(t *testing.T) {
-	routed(t)
-	g := newGuise(t, "run", "--", "sh", "-c", "echo; cat")
-	before := changes(t, g)
-	stdin, err := g.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	started(t, g)
-	during := changes(t, g)
-	for _, part := range []string{"table ip guise_", "guise0", "up0/forwarding:1", "/run"} {
-		if !strings.Contains(during, part) {
-			t.Errorf("no %q in %s", part, during)
-		}
-	}
-	stdin.Close()
-	if status := g.status(t); status != 0 {
-		t.Errorf("status %d: %s", status, g.stderr.String())
-	}
-	within(t, "the holder ends", func() bool { return ended(g.holder(t)) })
-	if after := changes(t, g); after != before {
-		t.Errorf("before %q, after %q", before, after)
-	}
-}
-
-func TestNextGuiseUndoesWhatAKilledHolderLeft(t *testing.T) {
-	routed(t)
-	g := newGuise(t, "run", "--", "sh", "-c", "echo; exec sleep 1000")
-	before := changes(t, g)
-	started(t, g)
-	pid := g.holder(t)
-	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	within(t, "the holder is dead", func() bool { return ended(pid) })
-	g.Process.Kill()
-	g.Wait()
-	if changes(t, g) == before {
-		t.Error("there was nothing left to undo")
-	}
-	next := newGuise(t, "run", "--link", "none", "--", "true")
-	next.Env = append(next.Env, "GUISE_RUNDIR="+g.dir+"/run")
-	next.says(t, 0)
-	if after := changes(t, g); after != before {
-		t.Errorf("before %q, after %q", before, after)
-	}
-}
-
-func TestFailureLeavesNothingOnTheHost(t *testing.T) {
-	routed(t)
-	g := newGuise(t, "run", "--netem", "dealy 1ms", "--", "true")
-	before := changes(t, g)
-	g.Env = append(g.Env, "FAKE_ERROR=dealy")
-	g.says(t, 2, "--netem dealy 1ms: dealy cannot be")
-	if after := changes(t, g); after != before {
-		t.Errorf("before %q, after %q", before, after)
-	}
-	g = newGuise(t, "run", "--", "true")
-	g.Env = append(g.Env, "GUISE_RUNDIR=/proc/guise")
-	g.says(t, 125, "/proc/guise", "nothing was changed")
-	if after := changes(t, g); after != before {
-		t.Errorf("before %q, after %q", before, after)
-	}
-}
-
 func TestMissingCapabilityIsNamedWithTheWayAround(t *testing.T) {
 	// An ordinary user: without capabilities, whatever the user id is.
 	g := newGuise(t, "run", "--link", "tap", "--", "true")
@@ -473,71 +361,4 @@ func TestStreamThatIsNoneIsRefused(t *testing.T) {
 	newGuise(t, "run", "--link", "stream", "--", "true").says(t, 2, "--link", "stream:/tmp/passt_1.socket")
 	newGuise(t, "run", "--link", "stream:fd=99", "--", "true").says(t, 2, "descriptor 99")
 	newGuise(t, "run", "--link", "passt:/tmp/x", "--", "true").says(t, 2, "passt stands alone", "stream:PATH")
-}
-
-func TestPathRunsWhileItsCommandDoes(t *testing.T) {
-	nettest.Namespace(t)
-	g := newGuise(t, "path", "--delay", "20ms", "--loss", "0.2%", "--rate", "100mbit", "--delay-back", "5ms", "--seed", "7",
-		"tap:left", "tap:right,ip=192.0.2.1/24", "--", "sh", "-c", "ip -o address show dev right; echo $GUISE_STACK$LD_PRELOAD; exit 6")
-	g.says(t, 6, "guise: path tap:left - tap:right is ready: delay 20ms, loss 0.2%, rate 100mbit forth; delay 5ms, loss 0.2%, rate 100mbit back\n")
-	if !strings.Contains(g.stdout.String(), "192.0.2.1/24") || !strings.HasSuffix(g.stdout.String(), "\n\n") {
-		t.Errorf("the command wrote %q", g.stdout.String())
-	}
-	plan := g.plan(t)
-	for _, part := range []string{"link a tap fd=6 offload=off", "link b tap fd=7 offload=off", "bridge br0 a b",
-		"qdisc b netem delay 20000us loss 0.2% rate 100000000bit limit 1167 seed 7",
-		"qdisc a netem delay 5000us loss 0.2% rate 100000000bit limit 1042 seed 8"} {
-		if !strings.Contains(plan, part+"\n") && !strings.Contains(plan, part+" ") {
-			t.Errorf("no %q in %s", part, plan)
-		}
-	}
-	if links := nettest.Run(t, "ip", "-o", "link"); strings.Contains(links, "left") || strings.Contains(links, "right") {
-		t.Errorf("left behind: %s", links)
-	}
-}
-
-func TestPathLastsUntilItIsStopped(t *testing.T) {
-	nettest.Namespace(t)
-	for _, s := range []unix.Signal{unix.SIGINT, unix.SIGTERM} {
-		g := newGuise(t, "path", "--delay", "1ms", "--ready-fd", "3", "tap:left", "tap:right")
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.ExtraFiles = []*os.File{w}
-		if err := g.Start(); err != nil {
-			t.Fatal(err)
-		}
-		defer g.Process.Kill()
-		w.Close()
-		if line, err := bufio.NewReader(r).ReadString('\n'); line != "ready\n" {
-			t.Fatalf("got %q, %v: %s", line, err, g.stderr.String())
-		}
-		r.Close()
-		g.Process.Signal(s)
-		g.says(t, 0, "guise: path tap:left - tap:right is ready: delay 1ms, loss 0% each way\n")
-		if links := nettest.Run(t, "ip", "-o", "link"); strings.Contains(links, "left") {
-			t.Errorf("left behind: %s", links)
-		}
-	}
-}
-
-func TestPathSaysWhenItsHolderIsKilled(t *testing.T) {
-	nettest.Namespace(t)
-	g := newGuise(t, "path", "--ready-fd", "3", "tap:left", "tap:right")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.ExtraFiles = []*os.File{w}
-	if err := g.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	bufio.NewReader(r).ReadString('\n')
-	unix.Kill(g.holder(t), unix.SIGKILL)
-	g.says(t, 125, "the path did not last", "guise-holder")
-	if links := nettest.Run(t, "ip", "-o", "link"); strings.Contains(links, "left") {
-		t.Errorf("left behind: %s", links)
-	}
 }
