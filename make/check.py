@@ -12,6 +12,8 @@ UNIT_TESTS, the unit tests that it has built.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import re
@@ -27,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "guise"
 GO = "make/go"
 UNIT_TEST_SECONDS = 300
 SKIPPED = 77  # exit status of a unit test that cannot run here
@@ -121,12 +124,32 @@ def silent(command: list[str]) -> tuple[bool, str]:
     return good and not output.strip(), output
 
 
+def tidied(dialect: list[str], rules: bytes, file: str) -> tuple[bool, str]:
+    """clang-tidy of one file; it takes seconds, so what it found good is remembered: the file with
+    all that it includes, comments too (some are for clang-tidy), the rules and the tool."""
+    whole = subprocess.run(["cc", "-E", "-CC", *dialect, file], capture_output=True).stdout
+    known = CACHE / "clang-tidy" / hashlib.sha256(rules + b"\0" + whole).hexdigest()
+    if whole and known.exists():
+        known.touch()
+        return True, ""
+    good, output = execute(["clang-tidy", "--quiet", file, "--", *dialect])
+    if good and whole:
+        known.parent.mkdir(parents=True, exist_ok=True)
+        known.touch()
+    return good, output
+
+
 def clang_tidy(files: list[str]) -> tuple[bool, str]:
     dialect = shlex.split(os.environ["C_DIALECT"])
+    version = subprocess.run(["clang-tidy", "--version"], check=True, capture_output=True).stdout
+    rules = Path(".clang-tidy").read_bytes() + version + " ".join(dialect).encode()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(
-            pool.map(lambda f: execute(["clang-tidy", "--quiet", f, "--", *dialect]), files)
-        )
+        results = list(pool.map(lambda f: tidied(dialect, rules, f), files))
+    long_ago = time.time() - 30 * 24 * 3600
+    for known in (CACHE / "clang-tidy").glob("*"):
+        with contextlib.suppress(FileNotFoundError):  # another checkout's lint was faster
+            if known.stat().st_mtime < long_ago:
+                known.unlink()
     # A finding in a header comes from every file that includes it.
     findings: dict[str, None] = {}
     for good, output in results:
