@@ -133,6 +133,7 @@ GUISE_API int guise_nanosleep(struct guise_stack *s, uint64_t ns);
  *	"tap:IFNAME"	a tap device of the host, made if it does not exist
  *	"tap:fd=N"	an open tap descriptor (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR),
  *			of which guise takes a copy: yours may be closed
+ *	"tun:..."	the same without Ethernet (IFF_TUN)
  *	"pair"		see guise_pair()
  * followed by ",mac=02:00:00:00:00:01", ",mtu=1500", ",offload=off" (each
  * frame one packet on the wire: no TSO, no GRO). Returns the interface index.

@@ -168,6 +168,7 @@ struct guise_link {
 #define GUISE_LINK_CSUM  0x1u /* backend takes NEEDS_CSUM frames */
 #define GUISE_LINK_TSO   0x2u /* backend takes GSO frames */
 #define GUISE_LINK_NOGRO 0x4u /* never merge received packets (delay box) */
+#define GUISE_LINK_RAW   0x8u /* IP packets, without an Ethernet header */
 
 #define GUISE_CLOCK_REAL 0u
 #define GUISE_CLOCK_SIM  1u

@@ -166,9 +166,9 @@ func (h *Host) openLinks(links []*plan.Link, taps []tap) error {
 		case len(h.own) > 0:
 			file, err = h.openOwn(l, h.own)
 		case l.Device != "":
-			file, err = h.openNamed(l.Device)
+			file, err = h.openNamed(l)
 		default:
-			if err = CheckTapDescriptor(l.FD); err == nil {
+			if err = checkDevice(l.Kind, l.FD); err == nil {
 				file = os.NewFile(uintptr(l.FD), l.Flag)
 			}
 		}
@@ -183,18 +183,20 @@ func (h *Host) openLinks(links []*plan.Link, taps []tap) error {
 	return nil
 }
 
-// openNamed opens a tap that the user named. One that is there already is his,
-// and stays as it is; one that is made here is brought up, and vanishes later.
-func (h *Host) openNamed(name string) (*os.File, error) {
+// openNamed opens a tap or tun that the user named. One that is there already is
+// his, and stays as it is; one that is made here is brought up, and vanishes later.
+func (h *Host) openNamed(l *plan.Link) (*os.File, error) {
+	name := l.Device
 	device, missing := netlink.LinkByName(name)
-	file, err := openTap(name)
+	file, err := openDevice(l.Kind, name)
 	switch {
 	case err != nil:
 		return nil, err
 	case missing != nil:
 		_, err = bringUp(name)
 	case device.Attrs().Flags&net.FlagUp == 0:
-		h.Notes = append(h.Notes, fmt.Sprintf("the tap %s is down, so no packet passes; `ip link set %s up` changes that", name, name))
+		h.Notes = append(h.Notes, fmt.Sprintf("the %s %s is down, so no packet passes; `ip link set %s up` changes that",
+			l.Kind, name, name))
 	}
 	return file, err
 }

@@ -286,14 +286,14 @@ func TestTapOfTheUsersIsOpenedAndLeftAlone(t *testing.T) {
 		t.Errorf("a second time: %v", err)
 	}
 	fd := int(h.Links[0].Fd())
-	if err := CheckTapDescriptor(fd); err != nil {
+	if err := checkDevice(plan.Tap, fd); err != nil {
 		t.Error(err)
 	}
 	if len(h.Notes) != 1 || !strings.Contains(h.Notes[0], "ip link set mine up") {
 		t.Errorf("on a tap that is down: %q", h.Notes)
 	}
 	h.CloseLinks()
-	if err := CheckTapDescriptor(fd); !errors.As(err, &Refusal{}) {
+	if err := checkDevice(plan.Tap, fd); !errors.As(err, &Refusal{}) {
 		t.Errorf("a closed descriptor: %v", err)
 	}
 	undone(t, before)

@@ -18,7 +18,7 @@ import (
 type Link struct {
 	Inside  string // its name in the stack: eth0, eth1, ...
 	Kind    string // of its backend; "" until it is known what this user can have
-	Device  string // tap: the host's, by name; "" when FD is one, or guise is to make one
+	Device  string // tap, tun: the host's, by name; "" when FD is one, or guise is to make one
 	Path    string // stream: of the socket, "" when FD is one
 	FD      int    // an open descriptor that guise inherited, or -1
 	MAC     string // of the stack's side; "" lets the holder choose
@@ -35,6 +35,7 @@ type Link struct {
 // Kinds of links, as docs/plan.md has them.
 const (
 	Tap    = "tap"    // a tap of the host
+	Tun    = "tun"    // a tun of the host: IP packets, without Ethernet
 	Passt  = "passt"  // a passt that guise starts
 	Stream = "stream" // a Unix stream socket with passt's and QEMU's framing
 )
@@ -43,7 +44,7 @@ const (
 func (l *Link) Auto() bool { return l.Kind == Tap && l.Device == "" && l.FD < 0 }
 
 // LinkKinds are the forms a --link can take.
-var LinkKinds = []string{"tap", "tap:IFNAME", "tap:fd=N", "passt", "stream:PATH", "stream:fd=N", "none"}
+var LinkKinds = []string{"tap", "tap:IFNAME", "tap:fd=N", "tun:IFNAME", "tun:fd=N", "passt", "stream:PATH", "stream:fd=N", "none"}
 
 var linkOptions = []string{"mac", "mtu", "offload"}
 
@@ -82,6 +83,9 @@ func ParseLinks(specs []string, offload bool) ([]*Link, error) {
 				return nil, fmt.Errorf("%s: %w", spec, err)
 			}
 		}
+		if l.Kind == Tun && l.MAC != "" {
+			return nil, fmt.Errorf("%s: a tun has no Ethernet, and so no MAC address", spec)
+		}
 		links = append(links, l)
 	}
 	if len(links) > MaxLinks {
@@ -101,7 +105,7 @@ func (l *Link) parseKind(kind string) error {
 		return nil
 	case kind == Passt:
 		return fmt.Errorf("passt:%s: passt stands alone; a socket on which one waits is stream:PATH", rest)
-	case kind != Tap && kind != Stream:
+	case kind != Tap && kind != Tun && kind != Stream:
 		return fmt.Errorf("unknown kind of link %q; valid are %s", kind, strings.Join(LinkKinds, ", "))
 	}
 	if number, ok := strings.CutPrefix(rest, "fd="); ok {
@@ -118,6 +122,9 @@ func (l *Link) parseKind(kind string) error {
 			return fmt.Errorf("stream: expected the path of a socket, as in stream:/tmp/passt_1.socket, or stream:fd=3")
 		}
 		return nil
+	}
+	if kind == Tun && rest == "" {
+		return fmt.Errorf("tun: expected the name of a tun that is there, as in tun:tun0, or tun:fd=3; guise itself makes taps")
 	}
 	l.Device = rest
 	if rest == "" {

@@ -6,6 +6,7 @@
 #include "link/link.h"
 
 extern const struct guise_link_backend guise_link_tap;
+extern const struct guise_link_backend guise_link_tun;
 extern const struct guise_link_backend guise_link_pair;
 extern const struct guise_link_backend guise_link_stream;
 extern const struct guise_link_backend guise_link_passt;

@@ -6,23 +6,22 @@
  */
 #include "link/frame.h"
 
-#include <linux/if_ether.h>
 #include <string.h>
 
-bool guise_frame_ok(const void *hdr, int64_t total)
+bool guise_frame_ok(const void *hdr, int64_t total, size_t header)
 {
 	struct virtio_net_hdr_v1 h;
 	uint64_t len;
 	uint8_t type;
 
-	if (total < (int64_t)(GUISE_FRAME_HDR + ETH_HLEN) || total > (int64_t)GUISE_FRAME_MAX)
+	if (total < (int64_t)(GUISE_FRAME_HDR + header) || total > (int64_t)GUISE_FRAME_MAX)
 		return false;
 	len = (uint64_t)total - GUISE_FRAME_HDR;
 	memcpy(&h, hdr, sizeof(h));
 
 	/* In 32 bits: the sum of the two fields must not wrap. */
 	if ((h.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) &&
-	    (h.csum_start < ETH_HLEN ||
+	    (h.csum_start < header ||
 	     (uint32_t)h.csum_start + h.csum_offset + sizeof(uint16_t) > len))
 		return false;
 

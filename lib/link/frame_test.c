@@ -6,7 +6,12 @@
 
 static bool ok(struct virtio_net_hdr_v1 h, int64_t len)
 {
-	return guise_frame_ok(&h, len + (int64_t)sizeof(h));
+	return guise_frame_ok(&h, len + (int64_t)sizeof(h), GUISE_FRAME_ETHER);
+}
+
+static bool raw_ok(struct virtio_net_hdr_v1 h, int64_t len)
+{
+	return guise_frame_ok(&h, len + (int64_t)sizeof(h), GUISE_FRAME_IP);
 }
 
 int main(void)
@@ -25,14 +30,19 @@ int main(void)
 
 	tap(ok(plain, 14) && ok(plain, 65535 + 18), "14 bytes to the largest frame are a frame");
 	tap(!ok(plain, 13) && !ok(plain, 65535 + 19), "less or more is not");
-	tap(!guise_frame_ok(&plain, 0) && !guise_frame_ok(&plain, 11) &&
-		    !guise_frame_ok(&plain, -11),
+	tap(!guise_frame_ok(&plain, 0, 14) && !guise_frame_ok(&plain, 11, 14) &&
+		    !guise_frame_ok(&plain, -11, 14),
 	    "nor is less than a header");
+	tap(raw_ok(plain, 20) && !raw_ok(plain, 19), "a packet without Ethernet has 20 bytes");
 
 	tap(ok(sum, 52) && !ok(sum, 51), "the checksum must lie within the frame");
 	h = sum;
 	h.csum_start = 13;
 	tap(!ok(h, 100), "and not before the Ethernet header's end");
+	h.csum_start = 20;
+	tap(raw_ok(h, 38) && !raw_ok(h, 37), "nor beyond a packet");
+	h.csum_start = 19;
+	tap(!raw_ok(h, 100), "and not before the IP header's end");
 	h.csum_start = 65535;
 	h.csum_offset = 65535;
 	tap(!ok(h, 65535), "a sum of its two fields that would wrap is beyond the frame");

@@ -20,10 +20,7 @@
 #include <string.h>
 
 static const struct guise_link_backend *const backends[] = {
-	&guise_link_tap,
-	&guise_link_pair,
-	&guise_link_stream,
-	&guise_link_passt,
+	&guise_link_tap, &guise_link_pair, &guise_link_stream, &guise_link_passt, &guise_link_tun,
 };
 
 #define N_BACKENDS (sizeof(backends) / sizeof(backends[0]))

@@ -119,7 +119,7 @@ static int64_t pair_in(struct guise_link_port *port, const struct guise_iov *iov
 		    __atomic_exchange_n(&e->tx->bell, GUISE_BELL_RUNG, __ATOMIC_SEQ_CST) !=
 			    GUISE_BELL_RUNG)
 			ring_bell(port->fd[1]);
-		if (ret >= 0 && guise_frame_ok(iov[0].base, ret))
+		if (ret >= 0 && guise_frame_ok(iov[0].base, ret, GUISE_FRAME_ETHER))
 			return ret;
 		e->link->rx_malformed++;
 	}

@@ -3,9 +3,10 @@
  * The tap backend: the stack's interface is the other end of a tap device of
  * the host. The host's kernel speaks the virtio-net header itself, so a large
  * TCP segment crosses in one system call and one copy, its checksum undone.
+ * And the tun backend, which is the same without Ethernet: IP packets alone.
  *
- * spec: "IFNAME" opens (or makes) that tap; "fd=N" copies an open one, which
- * must have IFF_TAP | IFF_NO_PI | IFF_VNET_HDR. With offload=off the host's
+ * spec: "IFNAME" opens (or makes) that device; "fd=N" copies an open one, which
+ * must have IFF_TAP (or IFF_TUN) | IFF_NO_PI | IFF_VNET_HDR. With offload=off the host's
  * kernel is told to segment and sum before it hands a frame over, and the
  * port, which then sees no offload bits, does the same outwards.
  *
@@ -26,28 +27,35 @@
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 
-#define TAP_FLAGS (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
+#define KINDS (IFF_TAP | IFF_TUN)
 /* Malformed frames skipped in one call, so that a flood cannot hold the CPU. */
 #define TAP_SKIP 16
 
 _Static_assert(sizeof(struct guise_iov) == sizeof(struct iovec), "passed to readv(2) as it is");
 
-static int tap_make(const char *ifname)
+/* How messages name a device with these flags; a link's kind has the same name. */
+static const char *kind_of(int flags)
 {
-	struct ifreq req = { .ifr_flags = TAP_FLAGS };
+	return flags & IFF_TUN ? "tun" : "tap";
+}
+
+static int tap_make(const char *ifname, short flags)
+{
+	struct ifreq req = { .ifr_flags = flags };
+	const char *kind = kind_of(flags);
 	long fd, ret;
 
 	if (!*ifname || strlen(ifname) >= IFNAMSIZ)
 		return guise_fail(EINVAL,
-				  "tap: \"%s\" is no interface name (1 to %d characters); "
-				  "expected tap:IFNAME or tap:fd=N",
-				  ifname, IFNAMSIZ - 1);
+				  "%s: \"%s\" is no interface name (1 to %d characters); "
+				  "expected %s:IFNAME or %s:fd=N",
+				  kind, ifname, IFNAMSIZ - 1, kind, kind);
 	fd = host_sys(SYS_openat, AT_FDCWD, "/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return guise_fail((int)-fd,
-				  "tap: cannot open /dev/net/tun: %s; the host needs its "
+				  "%s: cannot open /dev/net/tun: %s; the host needs its "
 				  "tun driver (modprobe tun)",
-				  strerror((int)-fd));
+				  kind, strerror((int)-fd));
 	strcpy(req.ifr_name, ifname);
 	ret = host_sys(SYS_ioctl, fd, TUNSETIFF, &req);
 	if (!ret)
@@ -57,53 +65,56 @@ static int tap_make(const char *ifname)
 	case EPERM:
 		return guise_fail(
 			EPERM,
-			"tap: to use %s this process lacks CAP_NET_ADMIN; run it as "
+			"%s: to use %s this process lacks CAP_NET_ADMIN; run it as "
 			"root, or have root give you the device: ip tuntap add dev %s mode "
-			"tap vnet_hdr user $USER",
-			ifname, ifname);
+			"%s vnet_hdr user $USER",
+			kind, ifname, ifname, kind);
 	case EBUSY:
-		return guise_fail(EBUSY, "tap: another process has %s open; choose another name",
-				  ifname);
+		return guise_fail(EBUSY, "%s: another process has %s open; choose another name",
+				  kind, ifname);
 	case EINVAL:
-		return guise_fail(EINVAL, "tap: %s exists on the host and is not a tap device",
-				  ifname);
+		return guise_fail(EINVAL, "%s: %s exists on the host and is not a %s device", kind,
+				  ifname, kind);
 	default:
-		return guise_fail((int)-ret, "tap: cannot attach to %s: %s", ifname,
+		return guise_fail((int)-ret, "%s: cannot attach to %s: %s", kind, ifname,
 				  strerror((int)-ret));
 	}
 }
 
-static int tap_copy(const char *number)
+static int tap_copy(const char *number, short flags)
 {
+	const char *kind = kind_of(flags);
 	struct ifreq req = { 0 };
 	char *end;
 	long fd = strtol(number, &end, 10), ret;
 
 	if (end == number || *end || fd < 0 || fd > INT32_MAX)
-		return guise_fail(EINVAL,
-				  "tap: fd=%s: expected the number of an open tap descriptor",
-				  number);
+		return guise_fail(EINVAL, "%s: fd=%s: expected the number of an open %s descriptor",
+				  kind, number, kind);
 	ret = host_sys(SYS_ioctl, fd, TUNGETIFF, &req);
 	if (ret < 0)
-		return guise_fail((int)-ret, "tap: fd=%ld is not a tap descriptor (%s)", fd,
-				  strerror((int)-ret));
-	if ((req.ifr_flags & TAP_FLAGS) != TAP_FLAGS)
+		return guise_fail((int)-ret, "%s: fd=%ld is not a %s descriptor (%s)", kind, fd,
+				  kind, strerror((int)-ret));
+	if ((req.ifr_flags & flags) != flags)
 		return guise_fail(EINVAL,
-				  "tap: fd=%ld (%.*s) lacks%s%s%s; open it with IFF_TAP | "
+				  "%s: fd=%ld (%.*s) lacks%s%s%s; open it with %s | "
 				  "IFF_NO_PI | IFF_VNET_HDR",
-				  fd, IFNAMSIZ, req.ifr_name,
-				  req.ifr_flags & IFF_TAP ? "" : " IFF_TAP",
+				  kind, fd, IFNAMSIZ, req.ifr_name,
+				  (req.ifr_flags & flags & KINDS) ? ""
+				  : flags & IFF_TUN               ? " IFF_TUN"
+								  : " IFF_TAP",
 				  req.ifr_flags & IFF_NO_PI ? "" : " IFF_NO_PI",
-				  req.ifr_flags & IFF_VNET_HDR ? "" : " IFF_VNET_HDR");
+				  req.ifr_flags & IFF_VNET_HDR ? "" : " IFF_VNET_HDR",
+				  flags & IFF_TUN ? "IFF_TUN" : "IFF_TAP");
 	ret = host_sys(SYS_fcntl, fd, F_GETFL);
 	if (ret >= 0)
 		ret = host_sys(SYS_fcntl, fd, F_SETFL, ret | O_NONBLOCK);
 	if (ret < 0)
-		return guise_fail((int)-ret, "tap: fd=%ld cannot be made non-blocking: %s", fd,
+		return guise_fail((int)-ret, "%s: fd=%ld cannot be made non-blocking: %s", kind, fd,
 				  strerror((int)-ret));
 	ret = guise_fd_copy((int)fd);
 	if (ret < 0)
-		return guise_fail((int)-ret, "tap: fd=%ld cannot be copied: %s", fd,
+		return guise_fail((int)-ret, "%s: fd=%ld cannot be copied: %s", kind, fd,
 				  strerror((int)-ret));
 	return (int)ret;
 }
@@ -115,14 +126,15 @@ static int tap_attach(struct guise_stack *s, struct guise_link *link, struct gui
 	return 0;
 }
 
-static int tap_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
-		    const char *spec)
+static int open_device(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
+		       const char *spec, short flags)
 {
 	int hdr = GUISE_FRAME_HDR, fd;
 	unsigned int offload = 0;
 	long ret;
 
-	fd = strncmp(spec, "fd=", 3) ? tap_make(spec) : tap_copy(spec + 3);
+	flags |= IFF_NO_PI | IFF_VNET_HDR;
+	fd = strncmp(spec, "fd=", 3) ? tap_make(spec, flags) : tap_copy(spec + 3, flags);
 	if (fd < 0)
 		return fd;
 	/* NOGRO is set already where the user wants each frame on its own. */
@@ -130,18 +142,32 @@ static int tap_open(struct guise_stack *s, struct guise_link *link, struct guise
 		offload = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
 		link->features = GUISE_LINK_CSUM | GUISE_LINK_TSO;
 	}
+	if (flags & IFF_TUN)
+		link->features |= GUISE_LINK_RAW;
 	ret = host_sys(SYS_ioctl, fd, TUNSETVNETHDRSZ, &hdr);
 	if (!ret)
 		ret = host_sys(SYS_ioctl, fd, TUNSETOFFLOAD, offload);
 	if (ret < 0) {
 		host_sys(SYS_close, fd);
 		return guise_fail((int)-ret,
-				  "tap: the host's kernel refuses the virtio-net header "
+				  "%s: the host's kernel refuses the virtio-net header "
 				  "or its offloads: %s",
-				  strerror((int)-ret));
+				  link->kind, strerror((int)-ret));
 	}
 	port->fd[0] = fd;
 	return tap_attach(s, link, port);
+}
+
+static int tap_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
+		    const char *spec)
+{
+	return open_device(s, link, port, spec, IFF_TAP);
+}
+
+static int tun_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
+		    const char *spec)
+{
+	return open_device(s, link, port, spec, IFF_TUN);
 }
 
 static int64_t tap_out(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
@@ -152,12 +178,13 @@ static int64_t tap_out(struct guise_link_port *port, const struct guise_iov *iov
 static int64_t tap_in(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
 {
 	struct guise_link *link = port->state;
+	size_t header = link->features & GUISE_LINK_RAW ? GUISE_FRAME_IP : GUISE_FRAME_ETHER;
 	int64_t ret;
 	int i;
 
 	for (i = 0; i < TAP_SKIP; i++) {
 		ret = host_sys(SYS_readv, port->fd[0], iov, n);
-		if (ret < 0 || guise_frame_ok(iov[0].base, ret))
+		if (ret < 0 || guise_frame_ok(iov[0].base, ret, header))
 			return ret;
 		link->rx_malformed++;
 	}
@@ -173,6 +200,16 @@ const struct guise_link_backend guise_link_tap = {
 	.kind = "tap",
 	.room_by_pollout = true,
 	.open = tap_open,
+	.attach = tap_attach,
+	.out = tap_out,
+	.in = tap_in,
+	.detach = tap_detach,
+};
+
+const struct guise_link_backend guise_link_tun = {
+	.kind = "tun",
+	.room_by_pollout = true,
+	.open = tun_open,
 	.attach = tap_attach,
 	.out = tap_out,
 	.in = tap_in,

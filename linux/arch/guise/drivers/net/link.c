@@ -7,13 +7,20 @@
  * its hardware) in both directions, and a backend moves one big frame where
  * the wire has forty. A frame out is handed over as a list of pieces, without a
  * copy; when the backend is full the queue stops until GUISE_IRQ_TX.
+ *
+ * A frame has an Ethernet header, unless the backend says GUISE_LINK_RAW: then it
+ * begins with its IP header, and the device has no addresses and asks nobody for any.
  */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
+#include <linux/if_arp.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
 #include <linux/virtio_net.h>
+
+#include <net/ip_tunnels.h>
+#include <net/pkt_sched.h>
 
 #include <asm/guise.h>
 
@@ -91,6 +98,33 @@ static const struct net_device_ops guise_link_ops = {
 	.ndo_validate_addr = eth_validate_addr,
 };
 
+static const struct net_device_ops guise_raw_link_ops = {
+	.ndo_open = guise_link_open,
+	.ndo_stop = guise_link_stop,
+	.ndo_start_xmit = guise_link_xmit,
+};
+
+static void guise_raw_link_setup(struct net_device *dev)
+{
+	dev->type = ARPHRD_NONE;
+	dev->flags = IFF_POINTOPOINT | IFF_NOARP | IFF_MULTICAST;
+	dev->tx_queue_len = DEFAULT_TX_QUEUE_LEN;
+	dev->header_ops = &ip_tunnel_header_ops;
+	dev->netdev_ops = &guise_raw_link_ops;
+	dev->min_mtu = ETH_MIN_MTU;
+	dev->max_mtu = ETH_MAX_MTU;
+}
+
+static void guise_ether_link_setup(struct net_device *dev, const struct guise_link *link)
+{
+	dev->netdev_ops = &guise_link_ops;
+	dev->max_mtu = 65521;
+	if (is_valid_ether_addr(link->mac))
+		eth_hw_addr_set(dev, link->mac);
+	else
+		eth_hw_addr_random(dev);
+}
+
 static void guise_get_drvinfo(struct net_device *dev, struct ethtool_drvinfo *info)
 {
 	struct guise_link_dev *gl = netdev_priv(dev);
@@ -110,6 +144,7 @@ long guise_link_add(unsigned int index)
 	struct guise_link *link;
 	struct guise_link_dev *gl;
 	struct net_device *dev;
+	bool raw;
 	int err;
 
 	if (index >= GUISE_MAX_LINKS)
@@ -117,7 +152,9 @@ long guise_link_add(unsigned int index)
 	link = &guise_region.links[index];
 	if (!link->used || guise_links[index])
 		return -EINVAL;
-	dev = alloc_etherdev(sizeof(*gl));
+	raw = link->features & GUISE_LINK_RAW;
+	dev = raw ? alloc_netdev(sizeof(*gl), "tun%d", NET_NAME_ENUM, guise_raw_link_setup)
+		  : alloc_etherdev(sizeof(*gl));
 	if (!dev)
 		return -ENOMEM;
 	gl = netdev_priv(dev);
@@ -125,7 +162,8 @@ long guise_link_add(unsigned int index)
 	gl->link = link;
 	gl->index = index;
 	strscpy(dev->name, link->name, IFNAMSIZ);
-	dev->netdev_ops = &guise_link_ops;
+	if (!raw)
+		guise_ether_link_setup(dev, link);
 	dev->ethtool_ops = &guise_ethtool_ops;
 	dev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
 	dev->hw_features = NETIF_F_SG;
@@ -139,12 +177,7 @@ long guise_link_add(unsigned int index)
 		dev->features |= NETIF_F_GRO;
 	}
 	dev->vlan_features = dev->features;
-	dev->max_mtu = 65521;
 	dev->mtu = link->mtu ? link->mtu : ETH_DATA_LEN;
-	if (is_valid_ether_addr(link->mac))
-		eth_hw_addr_set(dev, link->mac);
-	else
-		eth_hw_addr_random(dev);
 	netif_napi_add(dev, &gl->napi, guise_link_poll);
 	timer_setup(&gl->retry, guise_link_retry, 0);
 	err = register_netdev(dev);

@@ -9,6 +9,7 @@
  * rx_malformed and dropped before the stack sees it.
  */
 #include <linux/etherdevice.h>
+#include <linux/ip.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/virtio_net.h>
@@ -101,15 +102,42 @@ static struct sk_buff *guise_rx_skb(struct guise_link_dev *gl, unsigned int len)
 	return skb;
 }
 
+static bool guise_rx_raw(const struct guise_link_dev *gl)
+{
+	return gl->link->features & GUISE_LINK_RAW;
+}
+
+/* What an IP packet says of itself; 0: it is none. */
+static __be16 guise_ip_version(const struct sk_buff *skb)
+{
+	switch (skb->data[0] >> 4) {
+	case 4:
+		return htons(ETH_P_IP);
+	case 6:
+		return htons(ETH_P_IPV6);
+	default:
+		return 0;
+	}
+}
+
 /* Takes over what the virtio-net header says; false when it does not fit the frame. */
-static bool guise_rx_header(struct sk_buff *skb, const struct virtio_net_hdr *hdr)
+static bool guise_rx_header(const struct guise_link_dev *gl, struct sk_buff *skb,
+			    const struct virtio_net_hdr *hdr)
 {
 	__be16 protocol;
 
 	skb_reset_mac_header(skb);
-	/* Its offsets count from the Ethernet header, which therefore is still there. */
-	skb_set_network_header(skb, ETH_HLEN);
-	protocol = __vlan_get_protocol(skb, eth_hdr(skb)->h_proto, NULL);
+	if (guise_rx_raw(gl)) {
+		skb_reset_network_header(skb);
+		protocol = guise_ip_version(skb);
+		if (!protocol)
+			return false;
+		skb->protocol = protocol;
+	} else {
+		/* Its offsets count from the Ethernet header, which therefore is still there. */
+		skb_set_network_header(skb, ETH_HLEN);
+		protocol = __vlan_get_protocol(skb, eth_hdr(skb)->h_proto, NULL);
+	}
 	if (hdr->gso_type != VIRTIO_NET_HDR_GSO_NONE &&
 	    !virtio_net_hdr_match_proto(protocol, hdr->gso_type))
 		return false;
@@ -155,7 +183,7 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 		netif_carrier_off(gl->dev);
 		return false;
 	}
-	if (got < (s64)(sizeof(hdr) + ETH_HLEN) ||
+	if (got < (s64)(sizeof(hdr) + (guise_rx_raw(gl) ? sizeof(struct iphdr) : ETH_HLEN)) ||
 	    got > (s64)(sizeof(hdr) + PAGE_SIZE + GUISE_RX_CHUNKS * GUISE_RX_CHUNK))
 		goto malformed;
 	len = got - sizeof(hdr);
@@ -164,12 +192,15 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 		dev_core_stats_rx_dropped_inc(gl->dev);
 		return true;
 	}
-	if (!guise_rx_header(skb, (struct virtio_net_hdr *)&hdr) &&
+	if (!guise_rx_header(gl, skb, (struct virtio_net_hdr *)&hdr) &&
 	    !IS_ENABLED(CONFIG_GUISE_PLANTED_BUG)) {
 		kfree_skb(skb);
 		goto malformed;
 	}
-	skb->protocol = eth_type_trans(skb, gl->dev);
+	if (guise_rx_raw(gl))
+		skb->dev = gl->dev;
+	else
+		skb->protocol = eth_type_trans(skb, gl->dev);
 	gl->link->rx_frames++;
 	gl->link->rx_bytes += len;
 	dev_sw_netstats_rx_add(gl->dev, len);
