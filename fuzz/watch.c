@@ -179,11 +179,6 @@ void watch_expect(const struct frame *frames, uint32_t n)
 	done = 0;
 }
 
-uint32_t watch_done(void)
-{
-	return done;
-}
-
 bool watch_drained(void)
 {
 	bool was = drained;

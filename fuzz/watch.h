@@ -32,8 +32,6 @@ struct watch *watch_link(struct guise_stack *s, unsigned int index);
  * NULL: nobody knows, judge what comes by itself.
  */
 void watch_expect(const struct frame *frames, uint32_t n);
-/* How many of them have met their fate. */
-uint32_t watch_done(void);
 
 /* Whether the backend had nothing left when the port last asked; forgets it. */
 bool watch_drained(void);

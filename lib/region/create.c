@@ -240,28 +240,6 @@ static int boot(struct guise_stack *s)
 	return 0;
 }
 
-static uint64_t own_start_time(void)
-{
-	char text[1024], *p;
-	uint64_t value = 0;
-	int i;
-	long fd = host_sys(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC), n;
-
-	if (fd < 0)
-		return 0;
-	n = host_sys(SYS_read, fd, text, sizeof(text) - 1);
-	host_sys(SYS_close, fd);
-	if (n <= 0)
-		return 0;
-	text[n] = 0;
-	p = strrchr(text, ')');
-	for (i = 0; p && i < 20; i++)
-		p = strchr(p + 1, ' ');
-	if (p)
-		value = strtoull(p, NULL, 10);
-	return value;
-}
-
 struct guise_stack *guise_create(const struct guise_options *given, int *err)
 {
 	struct guise_options opt = GUISE_OPTIONS_INIT;
@@ -326,7 +304,6 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	guise_fault_handler();
 	s->region->procs[1].used = 1;
 	s->region->procs[1].pid = (int32_t)host_sys(SYS_getpid);
-	s->region->procs[1].start_time = own_start_time();
 	*err = boot(s);
 	if (!*err && !opt.no_pump && !opt.simulated)
 		*err = guise_pump_start(s);
