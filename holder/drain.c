@@ -18,6 +18,7 @@
 #include "region/stack.h"
 #include "region/wait.h"
 
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,13 +27,6 @@
 
 #define LOOK_MS 20
 
-/* States of include/net/tcp_states.h in which a peer still owes us an
- * acknowledgement whatever the queue says. */
-#define FIN_WAIT1 0x04
-#define LAST_ACK  0x09
-#define LISTEN    0x0a
-#define CLOSING   0x0b
-
 unsigned int drain_count(const char *text)
 {
 	unsigned int n = 0, state, queue;
@@ -40,9 +34,12 @@ unsigned int drain_count(const char *text)
 
 	for (line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
 		/* sl local remote st tx_queue:rx_queue */
-		if (sscanf(line + 1, "%*s %*s %*s %x %x:", &state, &queue) != 2 || state == LISTEN)
+		if (sscanf(line + 1, "%*s %*s %*s %x %x:", &state, &queue) != 2 ||
+		    state == TCP_LISTEN)
 			continue;
-		if (queue || state == FIN_WAIT1 || state == LAST_ACK || state == CLOSING)
+		/* In these a peer still owes us an acknowledgement whatever the queue says. */
+		if (queue || state == TCP_FIN_WAIT1 || state == TCP_LAST_ACK ||
+		    state == TCP_CLOSING)
 			n++;
 	}
 	return n;

@@ -11,9 +11,8 @@
 #include <linux/inet_diag.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
-
-#define LISTEN 10 /* include/net/tcp_states.h */
 
 struct answer {
 	bool udp, yes;
@@ -25,7 +24,7 @@ static void hear(const struct nlmsghdr *h, void *arg)
 	struct answer *a = arg;
 
 	if (h->nlmsg_type == SOCK_DIAG_BY_FAMILY && h->nlmsg_len >= NLMSG_LENGTH(sizeof(*m)))
-		a->yes = a->udp || m->idiag_state == LISTEN;
+		a->yes = a->udp || m->idiag_state == TCP_LISTEN;
 }
 
 static void fill(void *field, uint16_t *port, const struct sockaddr_storage *a)
