@@ -10,8 +10,9 @@
  *		known as soon as its line is read, and is undone whatever follows
  * 3 build	the stack is booted and configured, line by line; then the status
  *		says "ready"
- * 4 serve	members come and go (members.c); the pump and the relays (relay.c) run in
- *		threads of their own
+ * 4 serve	members come and go (members.c), and commands ask for things
+ *		(control.c); the pump and the relays (relay.c) run in threads of
+ *		their own
  * 5 end	the counters are read, the members are told, the stack ends
  * 6 undo	the plan's program undoes what was changed on the host; then the
  *		status says "summary ..." and closes
@@ -20,6 +21,7 @@
  * not the plan's fault), and the holder goes on to 6 with exit status 1.
  * docs/plan.md describes the plan and the descriptors.
  */
+#include "control.h"
 #include "drain.h"
 #include "members.h"
 #include "plan.h"
@@ -28,6 +30,7 @@
 
 #include "host/sys.h"
 #include "region/pump.h"
+#include "region/vcpu.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -154,7 +157,8 @@ static int begin(void)
 static bool live(struct plan *p, const struct args *a, int signals, char *json, size_t size)
 {
 	static struct guise_server server;
-	int line = plan_apply(p), err = 0;
+	int line = plan_apply(p), err = 0, ms;
+	bool cut;
 
 	if (line) {
 		say_error(a->status, line);
@@ -162,17 +166,23 @@ static bool live(struct plan *p, const struct args *a, int signals, char *json, 
 		err = guise_server_init(&server, p->s, a->ticket);
 		if (!err && relay_wanted(p->relay))
 			err = relay_start(p->relay, p->s);
+		if (!err)
+			err = control_start(p->control, &server);
 		if (err) {
 			say_error(a->status, 0);
 		} else {
 			say(a->status, "ready\n");
-			err = members_serve(&server, signals, p->keep);
+			err = members_serve(&server, p->control, signals, p->keep);
 			if (err)
 				fprintf(stderr, "guise-holder: %s\n", guise_error());
 			relay_unpublish(p->relay);
-			if (!server.members)
+			cut = server.members && control_ending(p->control, &ms);
+			if (cut) /* they are told, and nothing waits for one that is stopped */
+				guise_declare_dead(p->s);
+			else if (!server.members)
 				drain(p->s, p->relay, signals);
-			summary_write(&server, json, size);
+			summary_write(&server, cut, json, size);
+			control_stop(p->control);
 			relay_stop(p->relay);
 			guise_server_end(&server);
 		}
@@ -242,6 +252,7 @@ int main(int argc, char **argv)
 		say_error(a.status, bad);
 	else
 		good = live(&p, &a, signals, json, sizeof(json));
+	control_stop(p.control);
 	if (!undo(&p))
 		good = false;
 	if (json[0]) {

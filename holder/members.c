@@ -14,7 +14,8 @@
  *
  * The holder's own end: between fork and join, and across exec, a process is no
  * member but has the ticket. So the last member's leaving ends nothing as
- * long as somebody, somewhere, still has a copy of the ticket.
+ * long as somebody, somewhere, still has a copy of the ticket, or of one that the
+ * control socket gave (control.c).
  */
 #include "members.h"
 
@@ -38,13 +39,14 @@
 #define LOOK_MS 1000
 
 /* What an event is about: the kind above, a process index below. */
-enum kind { SIGNALS = 1, TICKET, CHANNEL, PROCESS, LINK };
+enum kind { SIGNALS = 1, TICKET, CHANNEL, PROCESS, LINK, CONTROL };
 
 #define EVENT(kind, proc) ((uint64_t)(kind) << 32 | (proc))
 
 struct watch {
 	int epoll;
 	struct guise_server *v;
+	struct control *control;
 	int pidfd[GUISE_MAX_PROCS];
 	bool blind; /* once a pidfd could not be had */
 	uint64_t next_look;
@@ -81,6 +83,11 @@ static void member_came(struct watch *w, unsigned int proc)
 	/* One that cannot be watched would keep the stack for ever. */
 	if (watch_fd(w, w->v->control[proc], CHANNEL, proc))
 		member_gone(w, proc);
+}
+
+static void member_came_by_control(void *w, unsigned int proc)
+{
+	member_came(w, proc);
 }
 
 static void serve_ticket(struct watch *w)
@@ -144,6 +151,9 @@ static bool handle(struct watch *w, uint64_t what)
 	case LINK:
 		link_lost(w, proc);
 		break;
+	case CONTROL:
+		control_turn(w->control, member_came_by_control, w);
+		break;
 	}
 	return true;
 }
@@ -166,17 +176,29 @@ static int look(struct watch *w)
 
 static int patience(struct watch *w)
 {
-	int until_look = look(w);
+	int until_look = look(w), until_end;
 
+	if (control_ending(w->control, &until_end) && (until_look < 0 || until_look > until_end))
+		until_look = until_end;
 	if (guise_bury_unfinished(w->v->s) && (until_look < 0 || until_look > BURIAL_MS))
 		return BURIAL_MS;
 	return until_look;
 }
 
-int members_serve(struct guise_server *v, int signals, bool keep)
+static bool wanted(const struct watch *w, bool keep)
+{
+	bool used = w->v->members || w->v->ticket >= 0 || control_has_tickets(w->control);
+	int until_end;
+
+	if (control_ending(w->control, &until_end))
+		return used && until_end;
+	return used || keep;
+}
+
+int members_serve(struct guise_server *v, struct control *control, int signals, bool keep)
 {
 	struct epoll_event ev[64];
-	struct watch w = { .v = v };
+	struct watch w = { .v = v, .control = control };
 	bool going = true;
 	int err;
 	int timeout;
@@ -192,10 +214,12 @@ int members_serve(struct guise_server *v, int signals, bool keep)
 		err = watch_fd(&w, v->ticket, TICKET, 0);
 	if (!err)
 		err = watch_links(&w);
-	while (!err && going && (keep || v->members || v->ticket >= 0)) {
+	if (!err && control_fd(control) >= 0)
+		err = watch_fd(&w, control_fd(control), CONTROL, 0);
+	while (!err && going && wanted(&w, keep)) {
 		timeout = patience(&w);
 		/* The last one may just have been found gone. */
-		if (!keep && !v->members && v->ticket < 0)
+		if (!wanted(&w, keep))
 			break;
 		n = host_sys(SYS_epoll_pwait, w.epoll, ev, sizeof(ev) / sizeof(ev[0]), timeout,
 			     NULL, 0);

@@ -3,15 +3,18 @@
 #ifndef GUISE_HOLDER_MEMBERS_H
 #define GUISE_HOLDER_MEMBERS_H
 
+#include "control.h"
+
 #include "region/serve.h"
 
 #include <stdbool.h>
 
 /*
  * Lets members in and watches them, until the last has left and no copy of
- * the ticket is left (unless keep), or a signal arrives on signals (a
- * signalfd). 0, or -errno with a sentence.
+ * a ticket is left (unless keep), a signal arrives on signals (a signalfd), or
+ * the end that was asked for through control (or NULL) must come. 0, or -errno with a
+ * sentence.
  */
-int members_serve(struct guise_server *v, int signals, bool keep);
+int members_serve(struct guise_server *v, struct control *control, int signals, bool keep);
 
 #endif

@@ -2,11 +2,12 @@
 /*
  * The plan: parsed whole, then applied line by line. A word that nobody knows
  * is therefore found before anything has been done. Settings must stand before
- * the first line that needs the stack, which is when it is booted; keep and
- * undo may stand anywhere, for they are about the end.
+ * the first line that needs the stack, which is when it is booted; those that are
+ * about the holder itself may stand anywhere.
  */
 #include "plan.h"
 
+#include "control.h"
 #include "relay.h"
 
 #include "guise/host_ops.h"
@@ -131,6 +132,38 @@ static int apply_undo(struct plan *p, char **word, int words)
 	p->undo_program = word[1];
 	p->undo_journal = word[2];
 	return 0;
+}
+
+/* fd=N, N in *fd */
+static int parse_fd(const char *directive, const char *word, int *fd)
+{
+	int end = 0;
+
+	if (sscanf(word, "fd=%d%n", fd, &end) != 1 || word[end] || *fd < 0)
+		return guise_fail(EINVAL, "%s: \"%s\" is not fd=N", directive, word);
+	return 0;
+}
+
+static int apply_control(struct plan *p, char **word, int words)
+{
+	int fd, err = parse_fd(word[0], word[1], &fd);
+
+	if (err)
+		return err;
+	if (p->control)
+		return guise_fail(EINVAL, "control: there is one already");
+	if (*word[2] != '/' || (words == 4 && *word[3] != '/'))
+		return guise_fail(EINVAL, "control: expected paths that begin with /");
+	p->control = control_new(fd, word[2], words == 4 ? word[3] : NULL);
+	return p->control ? 0 : -ENOMEM;
+}
+
+static int apply_tell(struct plan *p, char **word, int words)
+{
+	(void)words;
+	if (!p->control)
+		return guise_fail(EINVAL, "tell must stand after control");
+	return control_tell(p->control, word[1]);
 }
 
 /* link IFNAME KIND [WHAT] [OPTION...] is guise_link_add()'s "kind:what,option" */
@@ -277,14 +310,14 @@ static int apply_relay(struct plan *p, char **word, int words)
 static int apply_publish(struct plan *p, char **word, int words)
 {
 	bool udp = !strcmp(word[2], "udp");
-	int fd, end = 0, err = need_host(p, word[0]);
+	int fd, err = need_host(p, word[0]);
 	uint64_t port;
 
 	(void)words;
+	if (!err)
+		err = parse_fd(word[0], word[1], &fd);
 	if (err)
 		return err;
-	if (sscanf(word[1], "fd=%d%n", &fd, &end) != 1 || word[1][end] || fd < 0)
-		return guise_fail(EINVAL, "publish: \"%s\" is not fd=N", word[1]);
 	if (!udp && strcmp(word[2], "tcp"))
 		return guise_fail(EINVAL, "publish: \"%s\" is neither tcp nor udp", word[2]);
 	err = guise_unit_count(word[3], "publish", &port);
@@ -314,6 +347,8 @@ static const struct directive directives[] = {
 	{ "relay", STACK, 2, 2, "ADDR[:PORT] HOST-ADDR[:PORT]", apply_relay },
 	{ "publish", STACK, 3, 3, "fd=N tcp|udp PORT", apply_publish },
 	{ "keep", ANYWHERE, 0, 0, "", apply_keep },
+	{ "control", ANYWHERE, 2, 3, "fd=N PATH [NAME-PATH]", apply_control },
+	{ "tell", ANYWHERE, 1, 1, "KEY=VALUE", apply_tell },
 	{ "undo", ANYWHERE, 2, 2, "PROGRAM JOURNAL", apply_undo },
 };
 
@@ -418,6 +453,7 @@ int plan_apply(struct plan *p)
 
 void plan_free(struct plan *p)
 {
+	control_free(p->control);
 	free(p->relay);
 	free(p->cmdline);
 	free(p->line);

@@ -9,6 +9,7 @@
 
 #define PLAN_MAX_BYTES (1u << 20)
 
+struct control;
 struct directive;
 struct relay;
 
@@ -24,19 +25,20 @@ struct plan {
 	int lines;
 	char **all_words;
 
-	/* What the lines before the boot, and keep and undo, have set. */
+	/* What the lines before the boot, and those about the holder itself, have set. */
 	struct guise_options options;
 	char *cmdline;
 	bool keep;
 	const char *undo_program, *undo_journal;
 
-	struct guise_stack *s; /* once booted */
-	struct relay *relay;   /* what its relays are to do */
+	struct guise_stack *s;   /* once booted */
+	struct relay *relay;     /* what its relays are to do */
+	struct control *control; /* NULL: no command can reach it */
 };
 
 /*
  * Takes apart text (which it keeps pointers into, and changes). Nothing is
- * done yet, but keep and undo are known. 0, or the number of the line that is
+ * done yet, but keep, undo and control are known. 0, or the number of the line that is
  * wrong, with a sentence in guise_error().
  */
 int plan_parse(struct plan *p, char *text);

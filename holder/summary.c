@@ -42,7 +42,7 @@ uint64_t summary_counter(const char *text, const char *table, const char *field)
 	return 0;
 }
 
-void summary_write(const struct guise_server *v, char *json, size_t size)
+void summary_write(const struct guise_server *v, bool cut, char *json, size_t size)
 {
 	const struct guise_region *region = v->s->region;
 	char cc[64] = "", snmp[8192] = "";
@@ -60,11 +60,12 @@ void summary_write(const struct guise_server *v, char *json, size_t size)
 		 "{\"cc\":\"%s\",\"connections\":%" PRIu64 ",\"sockets\":%" PRIu64
 		 ",\"escaped\":%" PRIu64 ",\"tx_bytes\":%" PRIu64 ",\"rx_bytes\":%" PRIu64
 		 ",\"retrans_segs\":%" PRIu64 ",\"members\":%" PRIu64 ",\"refused\":%" PRIu64
-		 ",\"untrapped\":%" PRIu64 ",\"lost\":%s}",
+		 ",\"untrapped\":%" PRIu64 ",\"cut\":%s,\"lost\":%s}",
 		 cc,
 		 summary_counter(snmp, "Tcp", "ActiveOpens") +
 			 summary_counter(snmp, "Tcp", "PassiveOpens"),
 		 region->sockets, region->escaped, tx, rx,
 		 summary_counter(snmp, "Tcp", "RetransSegs"), v->joined, v->refused,
-		 region->untrapped, region->dead ? "true" : "false");
+		 region->untrapped, cut ? "true" : "false",
+		 region->dead && !cut ? "true" : "false");
 }

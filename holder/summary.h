@@ -12,7 +12,8 @@
  * "RetransSegs"); 0 if it is not there. */
 uint64_t summary_counter(const char *text, const char *table, const char *field);
 
-/* Writes the JSON object, without a newline. The stack must still be there. */
-void summary_write(const struct guise_server *v, char *json, size_t size);
+/* Writes the JSON object, without a newline. The stack must still be there. cut: it was taken
+ * from programs that were on it. */
+void summary_write(const struct guise_server *v, bool cut, char *json, size_t size);
 
 #endif

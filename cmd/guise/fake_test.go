@@ -51,11 +51,14 @@ func fakeHolder() {
 	os.WriteFile(dir+"/plan", plan, 0o600)
 	os.WriteFile(dir+"/pid", []byte(fmt.Sprint(os.Getpid())), 0o600)
 	failed := false
-	undo := []string(nil)
+	undo, remove := []string(nil), []string(nil)
 	lines := bufio.NewScanner(bytes.NewReader(plan))
 	for n := 1; lines.Scan(); n++ {
-		if words := strings.Fields(lines.Text()); words[0] == "undo" {
+		switch words := strings.Fields(lines.Text()); words[0] {
+		case "undo":
 			undo = []string{words[1], "undo", words[2]}
+		case "control":
+			remove = append(words[2:], filepath.Dir(words[2]))
 		}
 		if e := os.Getenv("FAKE_ERROR"); e != "" && strings.Contains(lines.Text(), e) {
 			fmt.Fprintf(status, "error %d: %s cannot be\n", n, e)
@@ -72,6 +75,9 @@ func fakeHolder() {
 				break
 			}
 		}
+	}
+	for _, path := range remove {
+		os.Remove(path)
 	}
 	if undo != nil {
 		if out, err := exec.Command(undo[0], undo[1:]...).CombinedOutput(); err != nil {

@@ -116,7 +116,7 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(explainFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newPath(), newSetup(), newDoctor(), newBench(), newUndo())
+	root.AddCommand(newRun(), newLs(), newPath(), newSetup(), newDoctor(), newBench(), newUndo())
 	return root
 }
 
@@ -124,6 +124,7 @@ func sweep() {
 	if err := hostnet.Sweep(); err != nil {
 		complain(err)
 	}
+	holder.SweepSockets()
 }
 
 // explainFlag adds to an unknown flag's name the ones there are.

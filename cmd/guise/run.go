@@ -211,6 +211,15 @@ func (f *runFlags) prepare(s *settings, stop <-chan os.Signal) (h *holder.Holder
 		return nil, err
 	}
 	defer closeAll(ports)
+	socket, err := s.listen("")
+	if err != nil && f.verbose {
+		complain(fmt.Errorf("guise ls does not list this stack: %w", err))
+	}
+	defer func() {
+		if err != nil {
+			socket.Remove()
+		}
+	}()
 	host, err := hostnet.Prepare(id, s.Links)
 	if err != nil {
 		return nil, err
@@ -230,10 +239,11 @@ func (f *runFlags) prepare(s *settings, stop <-chan os.Signal) (h *holder.Holder
 			return nil, errors.Join(err, host.Undo())
 		}
 	}
-	h, pid, err := raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports), stop)
+	h, pid, err := raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files()), stop)
 	if err != nil {
 		return nil, errors.Join(err, host.Undo())
 	}
+	socket.Close()
 	if err := host.HandOver(pid); err != nil {
 		return nil, errors.Join(err, abandon(h))
 	}

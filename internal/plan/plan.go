@@ -59,21 +59,31 @@ type Undo struct {
 
 // NewUndo refuses paths that a plan, whose words blanks separate, cannot hold.
 func NewUndo(program, journal string) (*Undo, error) {
-	for _, path := range []string{program, journal} {
-		if strings.ContainsFunc(path, unicode.IsSpace) || oneLine(path) != nil {
-			return nil, fmt.Errorf("%q contains blanks, which a plan cannot hold; move it to another directory", path)
-		}
+	if err := checkPaths(program, journal); err != nil {
+		return nil, err
 	}
 	return &Undo{program, journal}, nil
 }
 
+func checkPaths(paths ...string) error {
+	for _, path := range paths {
+		if strings.ContainsFunc(path, unicode.IsSpace) || oneLine(path) != nil {
+			return fmt.Errorf("%q contains blanks, which a plan cannot hold; move it to another directory", path)
+		}
+	}
+	return nil
+}
+
 // addHead begins a plan. That the stack boots at a line of its own keeps a
 // failed boot from being blamed on the line after it.
-func (p *Plan) addHead(name string, memory uint64, undo *Undo) {
+func (p *Plan) addHead(name string, memory uint64, undo *Undo, more ...string) {
 	p.add("", "name %s", name)
 	p.add("", "memory %s", formatMemory(memory))
 	if undo != nil {
 		p.add("", "undo %s %s", undo.Program, undo.Journal)
+	}
+	for _, line := range more {
+		p.add("", "%s", line)
 	}
 	p.add("", "boot")
 }

@@ -2,7 +2,13 @@
 
 package plan
 
-import "net/netip"
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+)
 
 // Run is a stack for one program, as `guise run` builds it.
 type Run struct {
@@ -17,17 +23,34 @@ type Run struct {
 
 	Relays       []Relay
 	Publications []*Publication
+
+	Keep    bool     // the stack stays when its last program leaves
+	Control *Control // nil: no command can reach it
+}
+
+// Control is how commands reach the stack.
+type Control struct {
+	Path, Name string            // of the socket, and of the link that is its name, or ""
+	Told       map[string]string // what commands are to know; as words of a plan
+}
+
+// NewControl refuses paths that a plan cannot hold.
+func NewControl(path, name string) (*Control, error) {
+	if err := checkPaths(path, name); err != nil {
+		return nil, err
+	}
+	return &Control{Path: path, Name: name, Told: map[string]string{}}, nil
 }
 
 // Plan writes the plan; the descriptor of link i has the number firstFD + i
-// in the holder; the sockets of the publications follow.
+// in the holder; the sockets of the publications follow, and the control socket.
 //
 // Sysctls come before the links, so that what they say of new interfaces
 // (net.ipv4.conf.default) holds for these; only those of one interface can
 // not, and come last.
 func (r *Run) Plan(firstFD int) *Plan {
 	p := &Plan{}
-	p.addHead(r.Name, r.Memory, r.Undo)
+	p.addHead(r.Name, r.Memory, r.Undo, r.addControl(firstFD+len(r.Links)+len(r.Publications))...)
 
 	if r.CC != "" {
 		p.add("--cc "+r.CC, "sysctl net.ipv4.tcp_congestion_control %s", r.CC)
@@ -70,6 +93,20 @@ func (r *Run) Plan(firstFD int) *Plan {
 		p.add(publication.Flag, "publish fd=%d %s %d", firstFD+len(r.Links)+i, publication.Protocol(), publication.Port)
 	}
 	return p
+}
+
+// addControl is what is about the holder itself.
+func (r *Run) addControl(fd int) (lines []string) {
+	if r.Control != nil {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("control fd=%d %s %s", fd, r.Control.Path, r.Control.Name)))
+		for _, key := range slices.Sorted(maps.Keys(r.Control.Told)) {
+			lines = append(lines, fmt.Sprintf("tell %s=%s", key, r.Control.Told[key]))
+		}
+	}
+	if r.Keep {
+		lines = append(lines, "keep")
+	}
+	return lines
 }
 
 func (r *Run) namesLink(s Sysctl) bool {

@@ -259,19 +259,19 @@ static int admit(struct guise_server *v, const struct incoming *in)
 	return proc;
 }
 
-int guise_server_request(struct guise_server *v)
+int guise_server_request_over(struct guise_server *v, int *ticket)
 {
 	struct incoming in;
 	int ret;
 
-	if (v->ticket < 0)
+	if (*ticket < 0)
 		return -EPIPE;
-	if (!receive(v->ticket, &in) || (!in.len && !in.sender.pid)) {
+	if (!receive(*ticket, &in) || (!in.len && !in.sender.pid)) {
 		/* Zero bytes without a sender: the end, not an empty message. */
-		if (!hung_up(v->ticket))
+		if (!hung_up(*ticket))
 			return -EAGAIN;
-		host_sys(SYS_close, v->ticket);
-		v->ticket = -1;
+		host_sys(SYS_close, *ticket);
+		*ticket = -1;
 		return -EPIPE;
 	}
 	ret = guise_join_check_request(&in.request, (size_t)in.len, in.fds);
@@ -286,6 +286,11 @@ int guise_server_request(struct guise_server *v)
 		refuse(in.fd[0], ret);
 	close_fds(in.fd, in.fds);
 	return ret == -EAGAIN || ret == -EPIPE ? -EPROTO : ret;
+}
+
+int guise_server_request(struct guise_server *v)
+{
+	return guise_server_request_over(v, &v->ticket);
 }
 
 bool guise_server_hear(struct guise_server *v, unsigned int proc)

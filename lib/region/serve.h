@@ -23,6 +23,9 @@ int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket)
  * errno: a request was refused (counted).
  */
 int guise_server_request(struct guise_server *v);
+/* The same over another ticket, with SO_PASSCRED set: it is closed and becomes -1
+ * once every copy of its other end is closed. */
+int guise_server_request_over(struct guise_server *v, int *ticket);
 
 /* Reads what a member says on its channel; false when it has hung up. */
 bool guise_server_hear(struct guise_server *v, unsigned int proc);

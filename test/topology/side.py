@@ -113,6 +113,13 @@ class GuiseSide(Side):
     def words(self, *command: Word, options: Sequence[str] = ()) -> list[Word]:
         return [GUISE, "run", *self.options, *options, "--", *command]
 
+    def command(self, *words: Word) -> list[Word]:
+        """A guise command of the user that this side's stacks belong to."""
+        return [GUISE, *words]
+
+    def call(self, *words: Word, stdin: bytes | None = None) -> Finished:
+        return self.far.run(*self.command(*words), stdin=stdin, env=self.environment(), cwd="/")
+
     def environment(self, env: Mapping[str, str] | None = None) -> dict[str, str]:
         return {**(env or {}), "GUISE_RUNDIR": str(self.run_dir)}
 

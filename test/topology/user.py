@@ -79,6 +79,9 @@ class UserSide(GuiseSide):
     def words(self, *command: Word, options: Sequence[str] = ()) -> list[Word]:
         return self.user.command(*super().words(*command, options=options))
 
+    def command(self, *words: Word) -> list[Word]:
+        return self.user.command(*super().command(*words))
+
     def start(self, *command: Word, options: Sequence[str] = (), **how: Unpack[How]) -> Process:
         how["cwd"] = how.get("cwd") or self.user.home
         return super().start(*command, options=options, **how)

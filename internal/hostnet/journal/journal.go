@@ -28,7 +28,30 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"guise/internal/rundir"
 )
+
+// ErrNone is returned when there is no folder that journals could be in.
+var ErrNone = rundir.ErrNone
+
+// Locked is the folder of the journals, locked by this process.
+type Locked struct{ *rundir.Locked }
+
+// Directory is the path of this user's journals.
+func Directory() string { return rundir.Path() }
+
+// Lock makes the folder if there is none, and locks it.
+func Lock() (*Locked, error) {
+	l, err := rundir.Lock()
+	return &Locked{l}, err
+}
+
+// LockExisting locks a folder of journals; ErrNone if there is none.
+func LockExisting(path string) (*Locked, error) {
+	l, err := rundir.LockExisting(path)
+	return &Locked{l}, err
+}
 
 // Kinds of steps.
 const (
@@ -82,9 +105,9 @@ func (l *Locked) New(base string) (*Journal, error) {
 	}
 	j := &Journal{Version: version, Owner: owner, Boot: here.boot, PIDNamespace: here.pids, Namespace: namespace}
 	for i := 1; ; i++ {
-		j.path = filepath.Join(l.path, base+suffix)
+		j.path = filepath.Join(l.Path(), base+suffix)
 		if i > 1 {
-			j.path = filepath.Join(l.path, fmt.Sprintf("%s_%d%s", base, i, suffix))
+			j.path = filepath.Join(l.Path(), fmt.Sprintf("%s_%d%s", base, i, suffix))
 		}
 		if _, err := os.Lstat(j.path); errors.Is(err, fs.ErrNotExist) {
 			return j, nil
@@ -144,11 +167,11 @@ func (l *Locked) Remove(j *Journal) error {
 // Load reads the journal at path, which must lie in the locked directory; an
 // error that wraps fs.ErrNotExist when there is none.
 func (l *Locked) Load(path string) (*Journal, error) {
-	text, err := os.ReadFile(filepath.Join(l.path, filepath.Base(path)))
+	text, err := os.ReadFile(filepath.Join(l.Path(), filepath.Base(path)))
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{path: filepath.Join(l.path, filepath.Base(path))}
+	j := &Journal{path: filepath.Join(l.Path(), filepath.Base(path))}
 	if err := json.Unmarshal(text, j); err != nil {
 		return nil, fmt.Errorf("%s is no journal: %w", j.path, err)
 	}
@@ -161,7 +184,7 @@ func (l *Locked) Load(path string) (*Journal, error) {
 // List reads all journals. Those that cannot be read are left out, and the
 // error says why.
 func (l *Locked) List() ([]*Journal, error) {
-	entries, err := os.ReadDir(l.path)
+	entries, err := os.ReadDir(l.Path())
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,7 @@ func TestFullDiskKeepsTheOldJournal(t *testing.T) {
 		t.Skip("skipped: mounting a small file system takes root")
 	}
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"); err != nil {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8k,mode=700"); err != nil {
 		t.Skipf("skipped: no tmpfs can be mounted: %v", err)
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)

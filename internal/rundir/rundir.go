@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package journal
+// Package rundir is the folder in which guise keeps, for each user, what lasts as long as
+// stacks do: journals of what was changed on the host (internal/hostnet/journal), and
+// the sockets through which holders are spoken to (internal/holder).
+//
+// It is $GUISE_RUNDIR, or /run/guise for who may write there, or else
+// $XDG_RUNTIME_DIR/guise, or /tmp/guise-UID. It exists only while there is something
+// in it; its lock is flock(2) on the folder itself, so that not even a lock file is
+// left behind. Nobody else may write in it: what is in /tmp could be anybody's.
+package rundir
 
 import (
 	"errors"
@@ -12,50 +20,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the journals lie: $GUISE_RUNDIR, or /run/guise for who may write there,
-// or else $XDG_RUNTIME_DIR/guise. The directory exists only while there are
-// journals in it; its lock is flock(2) on the directory itself, so that not
-// even a lock file is left behind.
 const systemDirectory = "/run/guise"
 
 // lockPatience is how long to wait for another guise that holds the lock. It
 // holds it for some milliseconds, so one that still has it then is stuck.
 const lockPatience = 10 * time.Second
 
-// ErrNone is returned when no directory exists, and none was to be made.
-var ErrNone = errors.New("there are no journals")
+// ErrNone is returned when no folder exists, and none was to be made.
+var ErrNone = errors.New("there is no runtime folder")
 
-// Locked is the directory, locked by this process.
+// Locked is the folder, locked by this process.
 type Locked struct {
 	path string
 	fd   int
 }
 
-// Directory is the path of this user's journals.
-func Directory() string {
+// Path is the path of this user's folder.
+func Path() string {
 	if dir := os.Getenv("GUISE_RUNDIR"); dir != "" {
 		if absolute, err := filepath.Abs(dir); err == nil {
 			return absolute
 		}
 		return dir
 	}
-	own := os.Getenv("XDG_RUNTIME_DIR")
-	if own == "" || writable(systemDirectory) || writable(filepath.Dir(systemDirectory)) {
+	if writable(systemDirectory) || writable(filepath.Dir(systemDirectory)) {
 		return systemDirectory
 	}
-	return filepath.Join(own, "guise")
+	if own := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(own) {
+		return filepath.Join(own, "guise")
+	}
+	return fmt.Sprintf("/tmp/guise-%d", os.Geteuid())
 }
 
 func writable(dir string) bool {
 	return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK, unix.AT_EACCESS) == nil
 }
 
-// Lock makes the directory of the journals if there is none, and locks it.
+// Lock makes the folder if there is none, and locks it.
 func Lock() (*Locked, error) {
-	path := Directory()
+	path := Path()
 	for {
 		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-			return nil, fmt.Errorf("cannot make %s, where guise notes what it changes on the host: %w; "+
+			return nil, fmt.Errorf("cannot make %s, where guise keeps account of its stacks, and of what it changes on the host: %w; "+
 				"nothing was changed ($GUISE_RUNDIR names another place)", path, errors.Unwrap(err))
 		}
 		// Another guise may remove the directory between the two.
@@ -66,7 +72,7 @@ func Lock() (*Locked, error) {
 	}
 }
 
-// LockExisting locks a directory of journals; ErrNone if there is none.
+// LockExisting locks a folder; ErrNone if there is none.
 func LockExisting(path string) (*Locked, error) {
 	deadline := time.Now().Add(lockPatience)
 	for {
@@ -89,7 +95,7 @@ func LockExisting(path string) (*Locked, error) {
 	}
 }
 
-// acquire waits for the lock, and says whether the directory it was taken on
+// acquire waits for the lock, and says whether the folder it was taken on
 // still is the one that has the path.
 func (l *Locked) acquire(deadline time.Time) (bool, error) {
 	for {
@@ -115,13 +121,20 @@ func (l *Locked) acquire(deadline time.Time) (bool, error) {
 		return false, fmt.Errorf("%s belongs to user %d, not to you (%d); remove it, or name another place in $GUISE_RUNDIR",
 			l.path, ours.Uid, os.Geteuid())
 	}
+	if ours.Mode&0o002 != 0 {
+		return false, fmt.Errorf("%s may be written by anybody (mode %o); `chmod o-w %s` makes it yours alone",
+			l.path, ours.Mode&0o7777, l.path)
+	}
 	if err := unix.Lstat(l.path, &there); err != nil {
 		return false, nil
 	}
 	return ours.Ino == there.Ino && ours.Dev == there.Dev, nil
 }
 
-// Unlock removes the directory if nothing is left in it, and unlocks it.
+// Path is that of the folder.
+func (l *Locked) Path() string { return l.path }
+
+// Unlock removes the folder if nothing is left in it, and unlocks it.
 func (l *Locked) Unlock() {
 	unix.Rmdir(l.path)
 	unix.Close(l.fd)

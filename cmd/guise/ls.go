@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"guise/internal/holder"
+)
+
+// tellTime is how long guise ls waits for what only a stack's kernel can tell.
+const tellTime = time.Second
+
+// listed is one stack, as guise ls --json has it.
+type listed struct {
+	Stack string `json:"stack"` // what guise exec and guise down take
+	Named bool   `json:"named"`
+	*holder.Status
+	Error string `json:"error,omitempty"`
+}
+
+func newLs() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "ls [--json]",
+		Short: "List the stacks there are",
+		Long: "Lists this user's stacks: those of guise up by their names, those of guise run by the number of the process\n" +
+			"that guise run was. MEMBERS are processes on the stack, SOCKETS those of the stack (its holder's included),\n" +
+			"SENT and RECEIVED the bytes of all links, MEMORY what it takes of the host's, of what it may take.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("unexpected %q; expected guise ls [--json]", args[0])
+			}
+			return nil
+		},
+		RunE: action(func(cmd *cobra.Command, _ []string) error {
+			stacks := survey()
+			if asJSON {
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetEscapeHTML(false)
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(stacks)
+			}
+			return tabulate(cmd.OutOrStdout(), stacks)
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON array, with an object for each stack")
+	return cmd
+}
+
+// survey asks all stacks at once. One that has just ended is none.
+func survey() []listed {
+	stacks := holder.Stacks()
+	answers := make([]*listed, len(stacks))
+	var all sync.WaitGroup
+	for i, s := range stacks {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			status, err := statusOf(s, tellTime)
+			if errors.As(err, &holder.NoStackError{}) {
+				return
+			}
+			answers[i] = &listed{Stack: s.ID, Named: s.Named, Status: status}
+			if err != nil {
+				answers[i].Error = err.Error()
+			}
+		}()
+	}
+	all.Wait()
+	found := []listed{}
+	for _, a := range answers {
+		if a != nil {
+			found = append(found, *a)
+		}
+	}
+	return found
+}
+
+func statusOf(s holder.Stack, patience time.Duration) (*holder.Status, error) {
+	c, err := s.Dial()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Status(patience)
+}
+
+func tabulate(out io.Writer, stacks []listed) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "STACK\tNAME\tAGE\tMEMBERS\tLINKS\tSOCKETS\tSENT\tRECEIVED\tMEMORY\tSTATE")
+	for _, s := range stacks {
+		if s.Status == nil {
+			fmt.Fprintf(table, "%s\t\t\t\t\t\t\t\t\t%s\n", s.Stack, s.Error)
+			continue
+		}
+		var links []string
+		var sent, received uint64
+		for _, l := range s.Links {
+			links = append(links, l.Kind+":"+l.Name)
+			sent, received = sent+l.TxBytes, received+l.RxBytes
+		}
+		sockets := "?"
+		if s.Sockets != nil {
+			sockets = fmt.Sprint(*s.Sockets)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s of %s\t%s\n", s.Stack, s.Name, age(s.AgeMS), s.Members,
+			cmp.Or(strings.Join(links, ","), "none"), sockets, size(sent), size(received), size(s.Memory), size(s.MemoryLimit), s.state())
+	}
+	return table.Flush()
+}
+
+func (l listed) state() string {
+	switch {
+	case l.Lost:
+		return "lost"
+	case l.Ending:
+		return "ending"
+	case l.Sockets == nil:
+		return "does not answer"
+	}
+	return "up"
+}
+
+func age(ms uint64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// size is a number of bytes with at most four digits.
+func size(n uint64) string {
+	units := "BKMGT"
+	i, x := 0, float64(n)
+	for x >= 1024 && i < len(units)-1 {
+		x, i = x/1024, i+1
+	}
+	if i == 0 || x >= 10 {
+		return fmt.Sprintf("%.0f%c", x, units[i])
+	}
+	return fmt.Sprintf("%.1f%c", x, units[i])
+}

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The control socket: how commands find a stack that is there already.
+ *
+ * The command line has made and bound it (internal/stack): a SOCK_SEQPACKET
+ * socket in the user's runtime folder, and a symbolic link to it for a name. Each
+ * packet is a request, and each request has one answer; the client closes.
+ *
+ *	status		two packets of JSON: what the holder itself knows, at once,
+ *			and what only the stack can tell ({"sockets":N}), when it does
+ *	ticket		"ok" with a ticket of its own: the right to join, as a
+ *			descriptor
+ *	down MS		"ok N": the stack ends, when its N members have left, or
+ *			after MS milliseconds. No further ticket is given. The
+ *			connection hangs up when everything is undone
+ *
+ * or "error SENTENCE". Who may ask, the kernel says (SO_PEERCRED): the user that
+ * the holder runs as, and root. Others are refused with a sentence, should the
+ * folder let them come so far.
+ *
+ * Why each client has a ticket of its own: the holder of an unnamed stack ends
+ * when all copies of the tickets are closed, so it must not keep one itself.
+ *
+ * All of it but one thing happens on the thread that watches the members, which
+ * never waits. To ask the stack something takes the virtual CPU, and its owner may be
+ * stopped or dead; so that is done by a thread of its own, the teller, that is started
+ * by the first request for it. What it cannot tell, it does not answer, and the client
+ * has its own patience.
+ */
+#include "control.h"
+
+#include "report.h"
+
+#include "host/sys.h"
+#include "region/stack.h"
+#include "region/vcpu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CLIENTS   64
+#define TICKETS   1024
+#define DRAIN_MAX 86400000ull /* a day, in ms */
+
+/* How long to wait for the lock of the folder, which others hold for moments. */
+#define LOCK_TRIES    200
+#define LOCK_PAUSE_NS 5000000l
+
+/* What an event is about: the kind above, an index below. */
+enum kind { LISTENER, CLIENT, TICKET };
+
+#define EVENT(kind, i) ((uint64_t)(kind) << 32 | (i))
+
+struct control {
+	struct guise_server *v;
+	const char *path, *name; /* NULL: none, or free again */
+	char *told;              /* members of a JSON object */
+	int listener, epoll;
+	int client[CLIENTS];
+	int ticket[TICKETS];
+	unsigned int tickets;
+	uint64_t began; /* ns */
+	bool started, ending;
+	uint64_t deadline; /* ns */
+
+	pthread_t teller;
+	bool telling;
+	int questions[2]; /* a pipe of descriptors, to the teller */
+};
+
+struct control *control_new(int listener, const char *path, const char *name)
+{
+	struct control *c = calloc(1, sizeof(*c));
+
+	if (!c || !(c->told = strdup(""))) {
+		free(c);
+		guise_fail(ENOMEM, "out of memory for the control socket");
+		return NULL;
+	}
+	c->listener = listener;
+	c->path = path;
+	c->name = name;
+	c->epoll = c->questions[0] = c->questions[1] = -1;
+	for (int i = 0; i < CLIENTS; i++)
+		c->client[i] = -1;
+	for (int i = 0; i < TICKETS; i++)
+		c->ticket[i] = -1;
+	return c;
+}
+
+int control_tell(struct control *c, const char *word)
+{
+	const char *value = strchr(word, '=');
+	char *told;
+
+	if (!value || strpbrk(word, "\"\\"))
+		return guise_fail(EINVAL, "tell: expected KEY=VALUE, without quotes");
+	if (asprintf(&told, "%s%s\"%.*s\":\"%s\"", c->told, *c->told ? "," : "",
+		     (int)(value - word), word, value + 1) < 0)
+		return guise_fail(ENOMEM, "out of memory");
+	free(c->told);
+	c->told = told;
+	return 0;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		host_sys(SYS_close, *fd);
+	*fd = -1;
+}
+
+/* Those that are open hang up with the process: down waits for that. */
+void control_free(struct control *c)
+{
+	if (!c)
+		return;
+	close_fd(&c->listener);
+	free(c->told);
+	free(c);
+}
+
+static long watch(struct control *c, int fd, uint64_t what)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = what };
+
+	return host_sys(SYS_epoll_ctl, c->epoll, EPOLL_CTL_ADD, fd, &ev);
+}
+
+int control_start(struct control *c, struct guise_server *v)
+{
+	long ret;
+
+	if (!c)
+		return 0;
+	c->v = v;
+	c->began = guise_host_now();
+	c->epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
+	ret = c->epoll < 0 ? c->epoll : watch(c, c->listener, EVENT(LISTENER, 0));
+	if (ret < 0)
+		return guise_fail((int)-ret, "cannot serve the control socket: %s",
+				  strerror((int)-ret));
+	c->started = true;
+	return 0;
+}
+
+int control_fd(const struct control *c)
+{
+	return c && c->started ? c->epoll : -1;
+}
+
+bool control_has_tickets(const struct control *c)
+{
+	return c && c->tickets;
+}
+
+bool control_ending(const struct control *c, int *ms)
+{
+	uint64_t now;
+
+	if (!c || !c->ending)
+		return false;
+	now = guise_host_now();
+	*ms = now < c->deadline ? (int)((c->deadline - now) / 1000000) + 1 : 0;
+	return true;
+}
+
+/* ---- answers -------------------------------------------------------------------- */
+
+/* With a descriptor, unless that is -1. What does not fit is the client's loss. */
+static void answer(int client, const char *text, int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(16))) = { 0 };
+	struct iovec iov = { (void *)text, strlen(text) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *h;
+
+	if (fd >= 0) {
+		m.msg_control = control;
+		m.msg_controllen = sizeof(control);
+		h = CMSG_FIRSTHDR(&m);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(h), &fd, sizeof(int));
+	}
+	host_sys(SYS_sendmsg, client, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void refuse(int client)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "error %s", guise_error());
+	answer(client, text, -1);
+}
+
+/* What only the stack knows, for one client after the other. */
+static void *tell(void *arg)
+{
+	struct control *c = arg;
+	char text[256];
+	int client;
+
+	while (host_sys(SYS_read, c->questions[0], &client, sizeof(client)) == sizeof(client)) {
+		if (report_of_the_stack(c->v->s, text, sizeof(text)))
+			answer(client, text, -1);
+		host_sys(SYS_close, client);
+	}
+	return NULL;
+}
+
+static bool start_teller(struct control *c)
+{
+	if (c->telling)
+		return true;
+	if (c->questions[0] < 0 && host_sys(SYS_pipe2, c->questions, O_CLOEXEC) < 0)
+		return false;
+	/* The thread that asks must never wait for the one that tells. */
+	host_sys(SYS_fcntl, c->questions[1], F_SETFL, O_NONBLOCK);
+	c->telling = !pthread_create(&c->teller, NULL, tell, c);
+	return c->telling;
+}
+
+static void answer_status(struct control *c, int client)
+{
+	struct report_facts facts = {
+		.age_ms = (guise_host_now() - c->began) / 1000000,
+		.ending = c->ending,
+		.told = c->told,
+	};
+	char *text = report_of_the_holder(c->v, &facts);
+	int copy;
+
+	if (!text) {
+		refuse(client);
+		return;
+	}
+	answer(client, text, -1);
+	free(text);
+	copy = (int)host_sys(SYS_fcntl, client, F_DUPFD_CLOEXEC, 3);
+	if (copy >= 0 && (!start_teller(c) || host_sys(SYS_write, c->questions[1], &copy,
+						       sizeof(copy)) != sizeof(copy)))
+		host_sys(SYS_close, copy);
+}
+
+static int make_ticket(struct control *c)
+{
+	int pair[2], i = 0, on = 1;
+	long ret;
+
+	if (c->ending)
+		return guise_fail(ESHUTDOWN,
+				  "the stack %s is being taken down, and takes no more "
+				  "programs",
+				  c->v->s->region->name);
+	if (c->v->s->region->dead)
+		return guise_fail(ENETDOWN, "the stack %s is lost", c->v->s->region->name);
+	while (i < TICKETS && c->ticket[i] >= 0)
+		i++;
+	if (i == TICKETS)
+		return guise_fail(EAGAIN, "the stack %s has %d tickets in use, and gives no more",
+				  c->v->s->region->name, TICKETS);
+	ret = host_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
+	if (ret < 0)
+		return guise_fail((int)-ret, "no socket pair for a ticket: %s",
+				  strerror((int)-ret));
+	host_sys(SYS_setsockopt, pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	ret = watch(c, pair[0], EVENT(TICKET, (unsigned int)i));
+	if (ret < 0) {
+		host_sys(SYS_close, pair[0]);
+		host_sys(SYS_close, pair[1]);
+		return guise_fail((int)-ret, "cannot watch a ticket: %s", strerror((int)-ret));
+	}
+	c->ticket[i] = pair[0];
+	c->tickets++;
+	return pair[1];
+}
+
+static void answer_ticket(struct control *c, int client)
+{
+	int ticket = make_ticket(c);
+
+	if (ticket < 0) {
+		refuse(client);
+		return;
+	}
+	answer(client, "ok", ticket);
+	/* One that did not arrive hangs up now. */
+	host_sys(SYS_close, ticket);
+}
+
+static void answer_down(struct control *c, int client, uint64_t ms)
+{
+	uint64_t deadline = guise_host_now() + (ms < DRAIN_MAX ? ms : DRAIN_MAX) * 1000000;
+	char text[32];
+
+	/* A second request may be in more of a hurry. */
+	if (!c->ending || deadline < c->deadline)
+		c->deadline = deadline;
+	c->ending = true;
+	snprintf(text, sizeof(text), "ok %u", c->v->members);
+	answer(client, text, -1);
+}
+
+static void answer_request(struct control *c, int client, const char *request)
+{
+	unsigned long long ms;
+	int end = 0;
+
+	if (!strcmp(request, "status")) {
+		answer_status(c, client);
+	} else if (!strcmp(request, "ticket")) {
+		answer_ticket(c, client);
+	} else if (sscanf(request, "down %llu%n", &ms, &end) == 1 && !request[end]) {
+		answer_down(c, client, ms);
+	} else {
+		guise_fail(EPROTO, "unknown request; are guise and guise-holder of one version?");
+		refuse(client);
+	}
+}
+
+/* ---- clients -------------------------------------------------------------------- */
+
+static bool may_ask(const struct control *c, int client)
+{
+	struct ucred who = { 0 };
+	socklen_t len = sizeof(who);
+
+	if (host_sys(SYS_getsockopt, client, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
+		return false;
+	if (!who.uid || who.uid == geteuid())
+		return true;
+	guise_fail(EPERM,
+		   "the stack %s belongs to user %u; you are user %u, and only they and root "
+		   "may use it",
+		   c->v->s->region->name, geteuid(), who.uid);
+	return false;
+}
+
+static void accept_clients(struct control *c)
+{
+	long client;
+
+	while ((client = host_sys(SYS_accept4, c->listener, NULL, NULL,
+				  SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+		unsigned int i = 0;
+
+		while (i < CLIENTS && c->client[i] >= 0)
+			i++;
+		if (!may_ask(c, (int)client)) {
+			refuse((int)client);
+		} else if (i < CLIENTS && watch(c, (int)client, EVENT(CLIENT, i)) >= 0) {
+			c->client[i] = (int)client;
+			continue;
+		}
+		host_sys(SYS_close, client);
+	}
+}
+
+static void hear_client(struct control *c, int *client)
+{
+	char request[64];
+	long n;
+
+	/* No room for descriptors: the kernel drops those that come. */
+	n = host_sys(SYS_recvfrom, *client, request, sizeof(request) - 1, MSG_DONTWAIT, NULL, NULL);
+	if (n == -EAGAIN || n == -EINTR)
+		return;
+	if (n <= 0) {
+		/* The teller may have a copy, and the epoll would go on with that. */
+		host_sys(SYS_epoll_ctl, c->epoll, EPOLL_CTL_DEL, *client, NULL);
+		close_fd(client);
+		return;
+	}
+	request[n] = '\0';
+	answer_request(c, *client, request);
+}
+
+static void hear_ticket(struct control *c, int *ticket, void (*came)(void *arg, unsigned int proc),
+			void *arg)
+{
+	int proc;
+
+	while ((proc = guise_server_request_over(c->v, ticket)) != -EAGAIN && proc != -EPIPE)
+		if (proc >= 0)
+			came(arg, (unsigned int)proc);
+	if (*ticket < 0)
+		c->tickets--;
+}
+
+void control_turn(struct control *c, void (*came)(void *arg, unsigned int proc), void *arg)
+{
+	struct epoll_event ev[16];
+	long n = host_sys(SYS_epoll_pwait, c->epoll, ev, sizeof(ev) / sizeof(ev[0]), 0, NULL, 0);
+
+	for (long k = 0; k < n; k++) {
+		unsigned int i = (uint32_t)ev[k].data.u64;
+
+		switch ((enum kind)(ev[k].data.u64 >> 32)) {
+		case LISTENER:
+			accept_clients(c);
+			break;
+		case CLIENT:
+			hear_client(c, &c->client[i]);
+			break;
+		case TICKET:
+			hear_ticket(c, &c->ticket[i], came, arg);
+			break;
+		}
+	}
+}
+
+/* ---- the end -------------------------------------------------------------------- */
+
+/* Other commands add and remove what is in the folder under its lock. */
+static int lock_folder(const char *folder)
+{
+	const struct timespec pause = { 0, LOCK_PAUSE_NS };
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i < LOCK_TRIES; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return fd;
+		nanosleep(&pause, NULL);
+	}
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Another stack may have the name by now. */
+static void free_name(const char *name, const char *socket)
+{
+	char target[64];
+	ssize_t n = name ? readlink(name, target, sizeof(target) - 1) : -1;
+
+	if (n < 0)
+		return;
+	target[n] = '\0';
+	if (!strcmp(target, socket))
+		unlink(name);
+}
+
+/* The path, and the folder if nothing else is in it. */
+static void free_path(const char *path, const char *name)
+{
+	char *folder = strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
+	int lock;
+
+	if (slash && slash > folder) {
+		*slash = '\0';
+		lock = lock_folder(folder);
+		free_name(name, slash + 1);
+		unlink(path);
+		if (lock >= 0) {
+			rmdir(folder);
+			close(lock);
+		}
+	}
+	free(folder);
+}
+
+void control_stop(struct control *c)
+{
+	if (!c || !c->path)
+		return;
+	close_fd(&c->listener);
+	free_path(c->path, c->name);
+	c->path = NULL;
+	for (int i = 0; i < TICKETS; i++)
+		close_fd(&c->ticket[i]);
+	close_fd(&c->questions[1]);
+	if (c->telling)
+		pthread_join(c->teller, NULL);
+	close_fd(&c->questions[0]);
+	close_fd(&c->epoll);
+	c->started = c->telling = false;
+}

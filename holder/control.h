@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The socket through which guise asks a holder for things; control.c has the theory. */
+#ifndef GUISE_HOLDER_CONTROL_H
+#define GUISE_HOLDER_CONTROL_H
+
+#include "region/serve.h"
+
+#include <stdbool.h>
+
+struct control;
+
+/* What the plan says: a listening SOCK_SEQPACKET socket, its path, and the name's (or NULL). */
+struct control *control_new(int listener, const char *path, const char *name);
+/* KEY=VALUE, for whoever asks about the stack. 0 or -errno with a sentence. */
+int control_tell(struct control *c, const char *word);
+void control_free(struct control *c);
+
+/* The functions below do nothing where c is NULL. */
+
+/* From here on requests are answered. 0 or -errno with a sentence. */
+int control_start(struct control *c, struct guise_server *v);
+/* Readable when control_turn() has work; -1: never. */
+int control_fd(const struct control *c);
+/* Does what there is to do, without waiting; came() is told of each new member. */
+void control_turn(struct control *c, void (*came)(void *arg, unsigned int proc), void *arg);
+/* Whether a ticket that was handed out may still be used. */
+bool control_has_tickets(const struct control *c);
+/* Somebody asked for the end; ms until it must come (0: now). */
+bool control_ending(const struct control *c, int *ms);
+/* The end has come: nothing is answered any more, and the path is free again.
+ * Whoever asked for the end hears of it when this process has ended. */
+void control_stop(struct control *c);
+
+#endif

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reports on a living stack. The first comes from what the holder has in its hands:
+ * the region's counters and the list of members, read without the virtual CPU, so
+ * that it can be had of a stack that stands still. The second asks the stack's
+ * kernel.
+ *
+ * The memory of a stack is what its region takes of the host's: pages of the memfd
+ * that were written once. They are not given back before the stack ends.
+ */
+#include "report.h"
+
+#include "host/sys.h"
+#include "region/stack.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TEXT(x)  #x
+#define QUOTE(x) TEXT(x)
+#define VERSION  QUOTE(GUISE_VERSION)
+
+static void put_string(FILE *out, const char *text)
+{
+	putc('"', out);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putc('\\', out);
+		if ((unsigned char)*text < 0x20)
+			fprintf(out, "\\u%04x", *text);
+		else
+			putc(*text, out);
+	}
+	putc('"', out);
+}
+
+static void put_links(FILE *out, const struct guise_region *r)
+{
+	bool first = true;
+
+	fputs("\"links\":[", out);
+	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
+		const struct guise_link *l = &r->links[i];
+
+		if (!l->used)
+			continue;
+		fputs(first ? "{\"name\":" : ",{\"name\":", out);
+		first = false;
+		put_string(out, l->name);
+		fputs(",\"kind\":", out);
+		put_string(out, l->kind);
+		fprintf(out,
+			",\"lost\":%s,\"tx_bytes\":%" PRIu64 ",\"rx_bytes\":%" PRIu64
+			",\"tx_frames\":%" PRIu64 ",\"rx_frames\":%" PRIu64
+			",\"tx_dropped\":%" PRIu64 ",\"rx_malformed\":%" PRIu64 "}",
+			l->lost ? "true" : "false", l->tx_bytes, l->rx_bytes, l->tx_frames,
+			l->rx_frames, l->tx_dropped, l->rx_malformed);
+	}
+	putc(']', out);
+}
+
+static void put_members(FILE *out, const struct guise_server *v)
+{
+	bool first = true;
+
+	fputs("\"pids\":[", out);
+	for (int i = 0; i < GUISE_MAX_PROCS; i++) {
+		if (v->control[i] < 0)
+			continue;
+		fprintf(out, first ? "%d" : ",%d", v->s->region->procs[i].pid);
+		first = false;
+	}
+	putc(']', out);
+}
+
+char *report_of_the_holder(const struct guise_server *v, const struct report_facts *facts)
+{
+	const struct guise_region *r = v->s->region;
+	struct stat st = { 0 };
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out) {
+		guise_fail(ENOMEM, "out of memory for a report");
+		return NULL;
+	}
+	fstat(v->s->memfd, &st);
+	fputs("{\"name\":", out);
+	put_string(out, r->name);
+	fputs(",\"version\":\"" VERSION "\"", out);
+	fprintf(out,
+		",\"holder\":%d,\"age_ms\":%" PRIu64
+		",\"ending\":%s,\"lost\":%s,\"members\":%u,\"joined\":%" PRIu64
+		",\"memory\":%" PRIu64 ",\"memory_limit\":%" PRIu64 ",\"escaped\":%" PRIu64 ",",
+		getpid(), facts->age_ms, facts->ending ? "true" : "false",
+		r->dead ? "true" : "false", v->members, v->joined, (uint64_t)st.st_blocks * 512,
+		r->ram_size, r->escaped);
+	put_members(out, v);
+	putc(',', out);
+	put_links(out, r);
+	fprintf(out, ",\"told\":{%s}}", facts->told);
+	if (fclose(out)) {
+		free(text);
+		guise_fail(ENOMEM, "out of memory for a report");
+		return NULL;
+	}
+	return text;
+}
+
+long report_sockets(const char *sockstat)
+{
+	static const char key[] = "sockets: used ";
+	const char *line = strstr(sockstat, key);
+	char *end;
+	long n;
+
+	if (!line)
+		return -1;
+	n = strtol(line + sizeof(key) - 1, &end, 10);
+	return end == line + sizeof(key) - 1 ? -1 : n;
+}
+
+bool report_of_the_stack(struct guise_stack *s, char *text, size_t size)
+{
+	char sockstat[1024];
+	long n;
+
+	if (guise_read_file(s, "/proc/net/sockstat", sockstat, sizeof(sockstat)) < 0)
+		return false;
+	n = report_sockets(sockstat);
+	if (n < 0)
+		return false;
+	snprintf(text, size, "{\"sockets\":%ld}", n);
+	return true;
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package holder
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// answerTime is how long a holder may take to answer: it does at once, unless it is
+// stopped, or its stack is still being built.
+const answerTime = 5 * time.Second
+
+// Status is what a holder says of its stack (docs/plan.md).
+type Status struct {
+	Name        string            `json:"name"`
+	Version     string            `json:"version"`
+	Holder      int               `json:"holder"`
+	AgeMS       uint64            `json:"age_ms"`
+	Ending      bool              `json:"ending"`
+	Lost        bool              `json:"lost"`
+	Members     int               `json:"members"`
+	Joined      uint64            `json:"joined"`
+	PIDs        []int             `json:"pids"`
+	Memory      uint64            `json:"memory"`
+	MemoryLimit uint64            `json:"memory_limit"`
+	Escaped     uint64            `json:"escaped"`
+	Links       []LinkStatus      `json:"links"`
+	Told        map[string]string `json:"told"`
+
+	// Sockets is nil when the stack's kernel did not answer in time.
+	Sockets *int `json:"sockets"`
+}
+
+// LinkStatus is one link of a stack.
+type LinkStatus struct {
+	Name        string `json:"name"`
+	Kind        string `json:"kind"`
+	Lost        bool   `json:"lost"`
+	TxBytes     uint64 `json:"tx_bytes"`
+	RxBytes     uint64 `json:"rx_bytes"`
+	TxFrames    uint64 `json:"tx_frames"`
+	RxFrames    uint64 `json:"rx_frames"`
+	TxDropped   uint64 `json:"tx_dropped"`
+	RxMalformed uint64 `json:"rx_malformed"`
+}
+
+// Escape makes one word of a plan of any text, for its tell lines.
+func Escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
+
+// Unescape is the text that Escape was given.
+func Unescape(word string) string {
+	if text, err := url.PathUnescape(word); err == nil {
+		return text
+	}
+	return word
+}
+
+// RefusedError is a holder's answer that it does not do what was asked.
+type RefusedError struct{ text string }
+
+func (e RefusedError) Error() string { return e.text }
+
+// Client is a connection to a holder.
+type Client struct {
+	id string
+	fd int
+}
+
+// Dial connects to the holder of a stack.
+func (s Stack) Dial() (*Client, error) {
+	fd, err := connect(s.path)
+	switch {
+	case err == nil:
+	case errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT):
+		return nil, NoStackError{fmt.Sprintf("the stack %s has just ended, or its holder was killed", s.ID)}
+	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
+		return nil, RefusedError{fmt.Sprintf("the stack %s belongs to another user, and only that user and root may use it", s.ID)}
+	default:
+		return nil, fmt.Errorf("cannot connect to the holder of %s at %s: %w", s.ID, s.path, err)
+	}
+	c := &Client{s.ID, fd}
+	// A folder may have been everybody's once, and a socket in it anybody's.
+	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if own := os.Geteuid(); err != nil || own != 0 && peer.Uid != 0 && peer.Uid != uint32(own) {
+		c.Close()
+		return nil, RefusedError{fmt.Sprintf("%s is not yours: another user listens there; remove it, or name another folder in $GUISE_RUNDIR", s.path)}
+	}
+	return c, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() { unix.Close(c.fd) }
+
+// hear is the next packet; io.EOF's place is taken by an empty text. fd is -1 when no
+// descriptor came.
+func (c *Client) hear(patience time.Duration) (text string, fd int, err error) {
+	const negative = -1
+	timeout := unix.NsecToTimeval(patience.Nanoseconds())
+	if err := unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
+		return "", negative, err
+	}
+	buffer, control := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4*4))
+	var n, controlLength int
+	for {
+		n, controlLength, _, _, err = unix.Recvmsg(c.fd, buffer, control, unix.MSG_CMSG_CLOEXEC)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	if err == unix.EAGAIN {
+		return "", negative, fmt.Errorf("the holder of %s does not answer: %w", c.id, ErrTime)
+	}
+	if err != nil {
+		return "", negative, fmt.Errorf("the holder of %s does not answer: %w", c.id, err)
+	}
+	fd = negative
+	messages, _ := unix.ParseSocketControlMessage(control[:controlLength])
+	for _, m := range messages {
+		fds, _ := unix.ParseUnixRights(&m)
+		for _, got := range fds {
+			if fd != negative {
+				unix.Close(fd)
+			}
+			fd = got
+		}
+	}
+	return string(buffer[:n]), fd, nil
+}
+
+// ask is the answer to one request.
+func (c *Client) ask(request string) (text string, fd int, err error) {
+	if err := unix.Send(c.fd, []byte(request), unix.MSG_NOSIGNAL); err != nil && err != unix.EPIPE {
+		return "", -1, fmt.Errorf("cannot ask the holder of %s: %w", c.id, err)
+	}
+	text, fd, err = c.hear(answerTime)
+	if err != nil {
+		return "", -1, err
+	}
+	if reason, refused := strings.CutPrefix(text, "error "); refused {
+		return "", -1, RefusedError{reason}
+	}
+	if text == "" {
+		return "", -1, NoStackError{fmt.Sprintf("the stack %s has just ended", c.id)}
+	}
+	return text, fd, nil
+}
+
+// Status asks how the stack is; patience is for what only its kernel can tell.
+func (c *Client) Status(patience time.Duration) (*Status, error) {
+	text, _, err := c.ask("status")
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{}
+	if err := json.Unmarshal([]byte(text), s); err != nil {
+		return nil, fmt.Errorf("the holder of %s gave a status that cannot be read: %w", c.id, err)
+	}
+	for key, value := range s.Told {
+		s.Told[key] = Unescape(value)
+	}
+	if patience > 0 {
+		if text, _, err = c.hear(patience); err == nil && text != "" {
+			err = json.Unmarshal([]byte(text), s)
+		}
+		if err != nil && !errors.Is(err, ErrTime) {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Ticket asks for the right to join the stack.
+func (c *Client) Ticket() (*os.File, error) {
+	_, fd, err := c.ask("ticket")
+	if err != nil {
+		return nil, err
+	}
+	if fd < 0 {
+		return nil, fmt.Errorf("the holder of %s sent no ticket: this process has too many open files", c.id)
+	}
+	return os.NewFile(uintptr(fd), "ticket"), nil
+}
+
+// Down has the stack end once nobody is on it any more, or after that time. It
+// returns how many programs are on it.
+func (c *Client) Down(drain time.Duration) (members int, err error) {
+	text, _, err := c.ask("down " + strconv.FormatInt(drain.Milliseconds(), 10))
+	if err != nil {
+		return 0, err
+	}
+	number, _ := strings.CutPrefix(text, "ok ")
+	return strconv.Atoi(number)
+}
+
+// WaitForEnd waits until the holder has ended, and has undone everything.
+func (c *Client) WaitForEnd(patience time.Duration, stop <-chan os.Signal) error {
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := c.hear(patience)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if errors.Is(err, unix.ECONNRESET) {
+			return nil
+		}
+		return err
+	case signal := <-stop:
+		return Interrupted{signal}
+	}
+}
