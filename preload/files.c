@@ -15,6 +15,7 @@
  */
 #include "host/probe.h"
 #include "host/sys.h"
+#include "region/stack.h"
 #include "place.h"
 #include "resolver.h"
 
@@ -64,7 +65,7 @@ static bool put(int fd, const char *text, size_t n)
 /* A file in memory: what is in the file named first, if any, then text; -1: cannot be. */
 static int file_of(const char *first, const char *text, int flags)
 {
-	int fd = (int)host_sys(SYS_memfd_create, "guise", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+	int fd = guise_fd_memory("guise", 0);
 	bool good = fd >= 0;
 	char piece[4096];
 	long n = 0, in;
@@ -87,6 +88,7 @@ static int file_of(const char *first, const char *text, int flags)
 			host_sys(SYS_close, in);
 		} else {
 			host_sys(SYS_lseek, fd, 0, SEEK_SET);
+			host_sys(SYS_fcntl, fd, F_SETFD, flags & O_CLOEXEC ? FD_CLOEXEC : 0);
 		}
 		return fd;
 	}

@@ -128,7 +128,12 @@ func (h *Holder) MoveTicket() (int, error) {
 }
 
 func memoryFile(name, text string) (*os.File, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	// Hosts from Linux 6.3 on may refuse memory files that could be executed; older
+	// ones do not know the flag that says this one is not.
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_NOEXEC_SEAL)
+	if err != nil {
+		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a file in memory: %w", err)
 	}

@@ -276,7 +276,7 @@ static int stream_open(struct guise_stack *s, struct guise_link *link, struct gu
 	if (fd < 0)
 		return fd;
 	port->fd[0] = fd;
-	ret = host_sys(SYS_memfd_create, "guise-stream", MFD_CLOEXEC);
+	ret = guise_fd_memory("guise-stream", 0);
 	port->fd[1] = ret < 0 ? -1 : guise_fd_high((int)ret);
 	if (port->fd[1] >= 0)
 		ret = host_sys(SYS_ftruncate, port->fd[1], sizeof(struct buffers));

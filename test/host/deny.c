@@ -55,11 +55,8 @@ static const struct {
 	const char *name;
 	uint32_t value;
 } errors[] = {
-	{ "ENOSYS", ENOSYS },
-	{ "EPERM", EPERM },
-	{ "EINVAL", EINVAL },
-	{ "EOPNOTSUPP", EOPNOTSUPP },
-	{ "EPROTONOSUPPORT", EPROTONOSUPPORT },
+	{ "ENOSYS", ENOSYS }, { "EPERM", EPERM },           { "EACCES", EACCES },
+	{ "EINVAL", EINVAL }, { "EOPNOTSUPP", EOPNOTSUPP }, { "EPROTONOSUPPORT", EPROTONOSUPPORT },
 };
 
 static struct sock_filter filter[512];

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from topology.content import Content
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
-from topology.process import run
+from topology.process import Process, run
 from topology.side import DENY, GUISE, GuiseSide, wait_until_says
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,6 +144,24 @@ def test_a_denied_call_is_denied() -> None:
     denied = "socket:2==c=EPROTONOSUPPORT"
     done = run([DENY, denied, "--", "/usr/bin/python3", "-c", code]).expect()
     assert done.text == "93\n"
+
+
+def test_memory_files_that_could_be_executed_may_be_refused(tmp_path: Path) -> None:
+    """As by vm.memfd_noexec=2, where only MFD_NOEXEC_SEAL helps: the memory of the stack and of a
+    stream's buffers, and the program's own /etc/resolv.conf."""
+    denied = [f"memfd_create:1=={flags}=EACCES" for flags in (0, 1)]
+    ours, its = socket.socketpair()
+    with ours, its:
+        link = ["--link", f"stream:fd={its.fileno()}", "--ip", "192.0.2.2/24"]
+        guise = [str(GUISE), "run", *link, "--dns", "192.0.2.53", "--", "cat", "/etc/resolv.conf"]
+        with Process(
+            [DENY, *denied, "--", *guise],
+            env={"GUISE_RUNDIR": str(tmp_path)},
+            inherit=[its.fileno()],
+        ) as process:
+            done = process.finish().expect()
+    servers = [line for line in done.text.splitlines() if line.startswith("nameserver")]
+    assert servers == ["nameserver 192.0.2.53"]
 
 
 @pytest.mark.slow
