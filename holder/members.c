@@ -19,6 +19,8 @@
  */
 #include "members.h"
 
+#include "tracer.h"
+
 #include "host/sys.h"
 #include "region/bury.h"
 #include "region/vcpu.h"
@@ -47,6 +49,8 @@ struct watch {
 	int epoll;
 	struct guise_server *v;
 	struct control *control;
+	struct tracer *tracer;
+	bool said_lost;
 	int pidfd[GUISE_MAX_PROCS];
 	bool blind; /* once a pidfd could not be had */
 	uint64_t next_look;
@@ -65,10 +69,30 @@ static int watch_fd(struct watch *w, int fd, enum kind kind, unsigned int proc)
 /* Closing a descriptor also takes it out of the epoll: nobody has a copy. */
 static void member_gone(struct watch *w, unsigned int proc)
 {
+	const struct guise_region *r = w->v->s->region;
+	int pid = r->procs[proc].pid;
+
 	guise_server_gone(w->v, proc);
+	if (r->dead && !w->said_lost) {
+		fprintf(stderr,
+			"guise: the stack %s is lost: process %d was killed while it changed it, and "
+			"could not be traced (guise doctor says why); start it again\n",
+			r->name, pid);
+		w->said_lost = true;
+	}
 	if (w->pidfd[proc] >= 0)
 		host_sys(SYS_close, w->pidfd[proc]);
 	w->pidfd[proc] = -1;
+}
+
+/* Where it may not be, a member is not traced: then its death can cost the stack. */
+static void trace(struct guise_server *v, unsigned int proc)
+{
+	struct guise_region *r = v->s->region;
+	struct watch *w = v->context;
+	int err = w->tracer ? tracer_seize(w->tracer, r->procs[proc].pid) : -EPERM;
+
+	r->procs[proc].untraced = err && err != -ESRCH;
 }
 
 static void member_came(struct watch *w, unsigned int proc)
@@ -206,9 +230,16 @@ int members_serve(struct guise_server *v, struct control *control, int signals, 
 
 	for (int i = 0; i < GUISE_MAX_PROCS; i++)
 		w.pidfd[i] = -1;
+	w.tracer = tracer_start(v->s);
+	if (!w.tracer)
+		fprintf(stderr, "guise-holder: %s\n", guise_error());
+	v->known = trace;
+	v->context = &w;
 	w.epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
-	if (w.epoll < 0)
+	if (w.epoll < 0) {
+		tracer_stop(w.tracer);
 		return guise_fail(-w.epoll, "no epoll: %s", strerror(-w.epoll));
+	}
 	err = watch_fd(&w, signals, SIGNALS, 0);
 	if (!err)
 		err = watch_fd(&w, v->ticket, TICKET, 0);
@@ -232,5 +263,7 @@ int members_serve(struct guise_server *v, struct control *control, int signals, 
 		if (w.pidfd[i] >= 0)
 			host_sys(SYS_close, w.pidfd[i]);
 	host_sys(SYS_close, w.epoll);
+	v->known = NULL;
+	tracer_stop(w.tracer);
 	return err;
 }

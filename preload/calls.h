@@ -247,6 +247,14 @@ CALL(pthread_sigmask, signal, masks, "As sigprocmask.")
 CALL(sigsuspend, signal, masks, "As sigprocmask.")
 ALIAS(__sigsuspend, sigsuspend)
 
+CLASS(ending,
+      "The process's other threads are kept out of the stack before they are killed: one inside \
+would leave it in the middle of a change.")
+CALL(_exit, ending, ends_with_threads, "")
+CALL(_Exit, ending, ends_with_threads, "")
+CALL(quick_exit, ending, ends_with_threads, "The functions of at_quick_exit() run after that.")
+CALL(abort, ending, ends_with_threads, "Not with a handler for SIGABRT, which may come back.")
+
 CLASS(number, "System calls that a program makes by number: through libc's syscall(), or by an \
 instruction of its own (x86-64, host kernels from 5.11 on).")
 CALL(syscall, number, by_number, "As the hook of the call that has this number. io_uring_setup: \

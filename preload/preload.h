@@ -59,6 +59,9 @@ void preload_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Held while a process joins or makes its table. */
 extern pthread_mutex_t preload_lock __attribute__((visibility("hidden")));
 
+/* ending.c: before this process or its program ends, other threads and all */
+void preload_leave_quietly(void);
+
 /* table.c: what private descriptors need; 0 or -errno */
 
 /* Memory for the table of a process that has not joined. */

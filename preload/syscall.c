@@ -331,6 +331,9 @@ static bool process_call(long nr, const struct preload_arguments *x, long *ret)
 	case SYS_prctl:
 		*ret = prctl((int)x->a, x->b, x->c, x->d, x->e);
 		return true;
+	case SYS_exit_group:
+		preload_leave_quietly();
+		return false;
 #ifdef SYS_fork
 	case SYS_fork:
 		*ret = fork();

@@ -27,7 +27,7 @@
 #define GUISE_HOST_OPS_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   3 /* raise when anything in this file changes */
+#define GUISE_ABI   4 /* raise when anything in this file changes */
 
 #define GUISE_HOST_PAGE_MAX 0x10000
 
@@ -135,7 +135,9 @@ struct guise_slot {
 	uint64_t nr;
 	uint64_t arg[6];
 	int64_t ret;
-	uint64_t pad[8];
+	uint32_t follows;    /* in the list of followers, or just entering or leaving it */
+	uint32_t delivering; /* has wake-ups to make that nobody else knows of */
+	uint64_t pad[7];
 } __attribute__((aligned(64)));
 
 /* One host process. */
@@ -147,6 +149,8 @@ struct guise_proc {
 	uint32_t threads;    /* slots in use */
 	uint64_t leader;     /* struct task_struct * of the thread group leader */
 	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
+	uint32_t untraced;   /* the holder is not its tracer */
+	uint32_t pad;
 };
 
 /* One link; written by whoever adds it, before the port sees LINK_ADD. */
@@ -196,6 +200,9 @@ struct guise_region {
 	uint32_t kick_head;  /* slots kicked since the last unlock */
 	uint32_t tx_blocked; /* bit per link: it waits for POLLOUT */
 	uint32_t tx_held;    /* bit per link: frames wait for the next unlock */
+	uint32_t entered;    /* the carrier is inside the image */
+	uint32_t finished;   /* sections that the holder finished for a dead member */
+	uint64_t redo;       /* stack pointer of the call of a host service that is under way */
 
 	/* Waiting: leader, followers, pump; lib/region/wait.c */
 	uint64_t next_event __attribute__((aligned(64))); /* ns, ~0 = none */
@@ -238,6 +245,10 @@ struct guise_image {
 	uint64_t copy_start, copy_end; /* a fault in here ... */
 	uint64_t copy_fixup;           /* ... continues there */
 	uint64_t data_end;             /* end of bss */
+	uint64_t redo;                 /* where a call of a host service is made anew ... */
+	uint64_t leave_load;           /* ... and where the way out is read; isa_*.S */
+	uint64_t text_end;
+	uint64_t refuse; /* uint32_t: while set, no copies to and from programs */
 	/* From here on written by the port's C code, not by the link script. */
 	char release[64]; /* "6.12.117-guise" */
 	/* sizeof() as the image was built with: catches what GUISE_ABI forgot. */

@@ -5,10 +5,15 @@
  * When the holder hears of it, none of the process's threads runs any more,
  * and what they were doing in the stack stands still:
  *
- *	owning the virtual CPU	the region is in the middle of a change that
- *				nobody can finish: the stack is lost
+ *	owning the virtual CPU	not inside the image: the holder owns it now, mends
+ *				what the host side keeps (guise_take_over) and gives
+ *				it up. Inside, the region is in the middle of a change.
+ *				Where the holder is the process's tracer, it has
+ *				finished that before the process was dead (finish.c);
+ *				else nobody can: the stack is lost
  *	waiting for it		nothing is left but a count of starving waiters,
  *				which may be too high: it begins anew
+ *	having just given it up	wake-ups that it alone knew of: all are woken
  *	waiting in the stack	as leader, as follower, with a bell rung for it:
  *				its places are taken away, its tasks are for the
  *				reaper in the port
@@ -21,11 +26,19 @@
 
 #include "region/pump.h"
 #include "region/vcpu.h"
+#include "region/wait.h"
 
-static uint32_t lock_owner(const struct guise_region *r)
+void guise_take_over(struct guise_stack *s, struct guise_slot *slot)
 {
-	return __atomic_load_n(&r->lock, __ATOMIC_ACQUIRE) &
-	       ~(GUISE_LOCK_CONTENDED | GUISE_LOCK_RESERVED);
+	struct guise_region *r = s->region;
+
+	r->carrier = slot->id;
+	for (unsigned int i = 0; i < GUISE_MAX_LINKS; i++)
+		if (guise_link_live(s, i) && s->port[i].backend && s->port[i].backend->flush)
+			__atomic_fetch_or(&r->tx_held, 1u << i, __ATOMIC_RELAXED);
+	guise_wait_mend(s);
+	r->finished++;
+	guise_unlock(s);
 }
 
 static void leave_followers(struct guise_stack *s, unsigned int proc)
@@ -43,12 +56,14 @@ static void leave_followers(struct guise_stack *s, unsigned int proc)
 			r->wait_head = slot->wait_next;
 		if (slot->wait_next)
 			s->slots[slot->wait_next].wait_prev = slot->wait_prev;
+		slot->follows = 0;
 	}
 }
 
 static void bury(struct guise_stack *s, unsigned int proc)
 {
 	struct guise_region *r = s->region;
+	bool wakes_lost = false;
 
 	leave_followers(s, proc);
 	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
@@ -58,6 +73,7 @@ static void bury(struct guise_stack *s, unsigned int proc)
 			continue;
 		if (r->leader == i)
 			r->leader = 0;
+		wakes_lost |= slot->delivering;
 		if (slot->belled) {
 			slot->belled = 0;
 			r->bell_pending--;
@@ -66,6 +82,8 @@ static void bury(struct guise_stack *s, unsigned int proc)
 		if (slot->task && !slot->waiting)
 			__atomic_sub_fetch(&r->online, 1, __ATOMIC_SEQ_CST);
 	}
+	if (wakes_lost)
+		guise_wait_mend(s);
 	__atomic_store_n(&r->procs[proc].dead, 1, __ATOMIC_RELEASE);
 	__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_REAP, __ATOMIC_SEQ_CST);
 }
@@ -96,11 +114,14 @@ bool guise_bury_unfinished(struct guise_stack *s)
 void guise_bury(struct guise_stack *s, unsigned int proc)
 {
 	struct guise_region *r = s->region;
-	uint32_t owner = lock_owner(r);
+	uint32_t owner = guise_lock_owner(r);
 
 	if (owner && s->slots[owner].proc == proc) {
-		guise_declare_dead(s);
-		return;
+		if (__atomic_load_n(&r->entered, __ATOMIC_ACQUIRE)) {
+			guise_declare_dead(s);
+			return;
+		}
+		guise_take_over(s, &s->slots[owner]);
 	}
 	__atomic_store_n(&r->starving, 0, __ATOMIC_RELAXED);
 	__atomic_or_fetch(&s->burials[proc / 32], 1u << (proc % 32), __ATOMIC_RELEASE);

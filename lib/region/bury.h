@@ -17,4 +17,10 @@ void guise_bury_pending(struct guise_stack *s);
  */
 bool guise_bury_unfinished(struct guise_stack *s);
 
+/*
+ * The owner of the virtual CPU is dead, and not inside the image any more: mends
+ * what it may have been changing on the host side, and gives the virtual CPU up.
+ */
+void guise_take_over(struct guise_stack *s, struct guise_slot *slot);
+
 #endif

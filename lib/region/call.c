@@ -25,12 +25,20 @@
 #include <errno.h>
 #include <signal.h>
 
-/* The process is ending: its other threads must not own the virtual CPU when
- * the host's kernel kills them. */
-static void await_end(struct guise_stack *s, struct guise_slot *slot)
+/*
+ * The process is ending, by another thread (leave.c): this one must not be inside
+ * when the host's kernel kills it. Holding the virtual CPU: gives it up, and
+ * takes it again should the end come to nothing (an exec that failed).
+ */
+static bool await_end(struct guise_stack *s, struct guise_slot *slot)
 {
-	while (s->ending != slot->tid)
-		host_sys(SYS_ppoll, NULL, 0, NULL, NULL, 0);
+	uint32_t ending;
+
+	guise_unlock(s);
+	while ((ending = __atomic_load_n(&s->ending, __ATOMIC_ACQUIRE)) &&
+	       ending != (uint32_t)slot->tid)
+		guise_futex_wait(&s->ending, ending, ~0ull);
+	return guise_lock(s, slot);
 }
 
 /* False when the stack was lost meanwhile. */
@@ -42,20 +50,18 @@ static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	slot->done = 0;
 	slot->run = 1;
 	slot->interrupt = 0;
-	if (__builtin_expect(s->ending, 0))
-		await_end(s, slot);
 	if (!guise_lock(s, slot))
 		return false;
 	for (;;) {
+		/* Looked at with the virtual CPU held: see leave.c. */
+		while (__builtin_expect(s->ending, 0) && s->ending != (uint32_t)slot->tid)
+			if (!await_end(s, slot))
+				return false;
 		s->resume(slot);
 		if (__builtin_expect(slot->done, 1))
 			break;
 		if (!guise_wait(s, slot, interrupted ? NULL : ps))
 			return false;
-		if (__builtin_expect(s->ending, 0) && s->ending != slot->tid) {
-			guise_unlock(s);
-			await_end(s, slot);
-		}
 		if (!interrupted && (guise_signals_deferred() || (ps && ps->ready))) {
 			slot->interrupt = 1;
 			interrupted = true;

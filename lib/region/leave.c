@@ -12,7 +12,7 @@
 #include "region/vcpu.h"
 
 #include <stdlib.h>
-#include <time.h>
+#include <sys/single_threaded.h>
 
 void guise_stack_free(struct guise_stack *s)
 {
@@ -58,30 +58,64 @@ void guise_abandon(struct guise_stack *s)
 }
 
 /*
- * exit_group() kills the process's other threads wherever they are; one that
- * owned the virtual CPU would take the stack with it. So from here on none of
- * them may take it, and when the lock was to be had twice, with a pause for who
- * was just about to take it, none of them has it.
+ * exit_group(), exec and a deadly signal kill the process's other threads
+ * wherever they are; one inside would leave the stack in the middle of a change.
+ * So the thread that is about to end the process says so, and then takes the
+ * virtual CPU once: who was inside has left by then, and who takes it later sees
+ * what was said before it goes in, and waits (call.c). One that is killed in
+ * that moment owns the virtual CPU, but is not inside: that is mended (bury.c).
  */
-__attribute__((destructor)) static void process_ends(void)
+static struct guise_slot *slot_to_end_with(struct guise_stack *s)
 {
-	const struct timespec pause = { 0, 50000 };
+	struct guise_slot *slot = guise_slot_find(s);
+
+	if (slot)
+		return slot;
+	if (!s->end_slot)
+		s->end_slot = guise_slot_take(s, s->proc);
+	return s->end_slot;
+}
+
+void guise_leave_quietly(void)
+{
+	struct guise_stack *s;
+
+	if (__libc_single_threaded)
+		return;
+	for (s = guise_stacks(); s; s = s->next) {
+		uint32_t nobody = 0;
+		struct guise_slot *slot;
+
+		if (s->creator)
+			continue;
+		slot = slot_to_end_with(s);
+		if (!slot)
+			continue;
+		__atomic_compare_exchange_n(&s->ending, &nobody, (uint32_t)host_sys(SYS_gettid),
+					    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+		if (guise_lock(s, slot))
+			guise_unlock(s);
+	}
+}
+
+void guise_stay_after_all(void)
+{
 	struct guise_stack *s;
 
 	for (s = guise_stacks(); s; s = s->next) {
-		struct guise_slot *slot = guise_slot_find(s);
-		int times;
+		uint32_t me = (uint32_t)host_sys(SYS_gettid);
 
-		if (!slot)
-			slot = guise_slot_take(s, s->proc);
-		if (s->creator || !slot)
+		if (!__atomic_compare_exchange_n(&s->ending, &me, 0, false, __ATOMIC_SEQ_CST,
+						 __ATOMIC_RELAXED))
 			continue;
-		__atomic_store_n(&s->ending, (int)host_sys(SYS_gettid), __ATOMIC_SEQ_CST);
-		for (times = 0; times < 2; times++) {
-			if (times)
-				host_sys(SYS_nanosleep, &pause, NULL);
-			if (guise_lock(s, slot))
-				guise_unlock(s);
-		}
+		guise_futex_wake(&s->ending, 0x7fffffff);
+		if (s->end_slot)
+			guise_slot_give(s, s->end_slot);
+		s->end_slot = NULL;
 	}
+}
+
+__attribute__((destructor)) static void process_ends(void)
+{
+	guise_leave_quietly();
 }

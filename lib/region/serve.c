@@ -244,6 +244,8 @@ static int admit(struct guise_server *v, const struct incoming *in)
 	proc = claim_proc(v->s->region, in->sender.pid);
 	if (proc < 0)
 		return proc;
+	if (v->known)
+		v->known(v, (unsigned int)proc);
 	r.proc = (uint32_t)proc;
 	r.base = v->s->region->base;
 	r.fds = (uint32_t)gather(v, &r, fd);

@@ -12,6 +12,9 @@ struct guise_server {
 	int control[GUISE_MAX_PROCS]; /* a member's channel, by process index; -1: none */
 	unsigned int members;         /* now */
 	uint64_t joined, refused;     /* ever */
+	/* NULL, or called when it is known who the member is, before it is answered. */
+	void (*known)(struct guise_server *v, unsigned int proc);
+	void *context;
 };
 
 /* s is booted and its links are open. Takes the ticket. */

@@ -29,7 +29,8 @@ struct guise_stack {
 	pthread_t pump;
 	uint32_t burials[GUISE_MAX_PROCS / 32]; /* holder: dead members, for the pump */
 	int console_fd;
-	int ending; /* thread that ends this process, or 0 */
+	uint32_t ending;             /* thread that ends this process, or 0; leave.c */
+	struct guise_slot *end_slot; /* of one that never called before it did so */
 	struct guise_link_port port[GUISE_MAX_LINKS];
 	struct guise_stack *next; /* stacks of this process */
 };
@@ -60,6 +61,14 @@ void guise_stack_free(struct guise_stack *s);
 /* In a forked child: drops what it inherited of the parent's place in s, so that
  * the holder sees the parent end when it ends; the child may join anew. */
 void guise_abandon(struct guise_stack *s);
+
+/*
+ * About to end this process, or its program, by a call that kills its other
+ * threads: sees to it that none of them is inside a stack then, or comes in. May
+ * be called again. When the call has failed, the other takes it back.
+ */
+void guise_leave_quietly(void);
+void guise_stay_after_all(void);
 
 /* Fills this process's table of host services. */
 void guise_host_ops_init(struct guise_stack *s);

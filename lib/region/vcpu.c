@@ -15,6 +15,11 @@
  *
  * Unlocking is also where wake-ups that the kernel asked for while it ran
  * become real (see wait.c), and where links write the frames they gathered.
+ *
+ * Whoever is killed in here, with the virtual CPU or just after it gave it up,
+ * leaves nothing that cannot be made anew: the owner's number stands in the word
+ * itself, and wake-ups that were lost with him are replaced by one for all
+ * (slot->delivering; bury.c).
  */
 #include "region/vcpu.h"
 
@@ -132,18 +137,23 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 void guise_unlock(struct guise_stack *s)
 {
 	struct guise_region *r = s->region;
+	struct guise_slot *self = &s->slots[r->carrier];
 	struct guise_wakes wakes;
 	uint32_t next, old;
 
 	if (__builtin_expect(__atomic_load_n(&r->tx_held, __ATOMIC_RELAXED), 0))
 		guise_links_flush(s);
 	guise_collect_wakes(s, &wakes);
+	if (__builtin_expect(wakes.any, 0))
+		self->delivering = 1;
 	next = __atomic_load_n(&r->starving, __ATOMIC_RELAXED) ? GUISE_LOCK_RESERVED : 0;
 	old = __atomic_exchange_n(&r->lock, next, __ATOMIC_RELEASE);
 	if (__builtin_expect(old & GUISE_LOCK_CONTENDED || next, 0))
 		guise_futex_wake(&r->lock, next ? 0x7fffffff : 1);
-	if (__builtin_expect(wakes.any, 0))
+	if (__builtin_expect(wakes.any, 0)) {
 		guise_deliver_wakes(s, &wakes);
+		__atomic_store_n(&self->delivering, 0, __ATOMIC_RELEASE);
+	}
 }
 
 void guise_declare_dead(struct guise_stack *s)

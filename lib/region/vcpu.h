@@ -27,6 +27,13 @@ static inline bool guise_lock(struct guise_stack *s, struct guise_slot *slot)
 	return true;
 }
 
+/* The slot that owns the virtual CPU, or 0. */
+static inline uint32_t guise_lock_owner(const struct guise_region *r)
+{
+	return __atomic_load_n(&r->lock, __ATOMIC_ACQUIRE) &
+	       ~(GUISE_LOCK_CONTENDED | GUISE_LOCK_RESERVED);
+}
+
 /* Declares the stack lost, and wakes everybody who waits for it. */
 void guise_declare_dead(struct guise_stack *s);
 

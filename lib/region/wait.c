@@ -169,6 +169,7 @@ static void follow(struct guise_stack *s, struct guise_slot *slot)
 {
 	struct guise_region *r = s->region;
 
+	slot->follows = 1;
 	slot->wait_prev = 0;
 	slot->wait_next = r->wait_head;
 	if (r->wait_head)
@@ -186,6 +187,39 @@ static void unfollow(struct guise_stack *s, struct guise_slot *slot)
 		r->wait_head = slot->wait_next;
 	if (slot->wait_next)
 		s->slots[slot->wait_next].wait_prev = slot->wait_prev;
+	slot->follows = 0;
+}
+
+void guise_wait_mend(struct guise_stack *s)
+{
+	struct guise_wakes wakes = { .any = true, .bell = true };
+	struct guise_region *r = s->region;
+	unsigned int i;
+
+	r->wait_head = 0;
+	r->bell_pending = 0;
+	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
+		struct guise_slot *slot = &s->slots[i];
+
+		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE))
+			continue;
+		r->bell_pending += slot->belled;
+		if (slot->follows)
+			follow(s, slot);
+	}
+	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
+		struct guise_slot *slot = &s->slots[i];
+
+		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) ||
+		    __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == GUISE_WORD_AWAY)
+			continue;
+		wake_slot(s, slot, &wakes);
+		/* It may have been told by one who then could not wake it. */
+		guise_futex_wake(&slot->word, 1);
+	}
+	r->pump_word = GUISE_PUMP_AWAKE;
+	guise_futex_wake(&r->pump_word, 1);
+	guise_deliver_wakes(s, &wakes);
 }
 
 /*

@@ -69,6 +69,12 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 /* Holding the virtual CPU, back from the above. */
 void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang);
 
+/*
+ * Holding the virtual CPU: makes the list of followers anew and wakes all who
+ * wait, after one died who may have been changing the one, or waking the others.
+ */
+void guise_wait_mend(struct guise_stack *s);
+
 /* From now on this thread's waits leave the lead to others. Only in a process with
  * a pump. */
 void guise_wait_in_background(void);

@@ -17,8 +17,14 @@ void *isa_memset(void *to, int c, size_t n);
 unsigned long isa_guise_copy(void *to, const void *from, unsigned long n);
 unsigned long isa_guise_zero(void *to, unsigned long n);
 void isa_guise_switch(uint64_t *save, uint64_t load);
+void isa_guise_enter(uint64_t *save, uint64_t load, uint32_t *entered);
+void isa_guise_leave(uint64_t *save, uint64_t *load, uint32_t *entered);
+uint64_t isa_guise_host_call(void *ops, uint64_t a, uint64_t b, uint64_t c, uint64_t at,
+			     uint64_t *redo);
 unsigned long isa_guise_first_frame(unsigned long top, void (*entry)(void));
 extern char isa_guise_copy_start[], isa_guise_copy_end[], isa_guise_copy_fixup[];
+
+uint32_t isa_guise_refuse; /* the port has it in task.c */
 
 #define PAGE 65536 /* of any host */
 #define ROOM 1024
@@ -126,6 +132,16 @@ static void faults(void)
 	for (size_t n = 0; n < LONG; n++)
 		for (size_t there = 0; there <= n; there += 1 + (there + 9 < n) * (n % 7))
 			across(two + PAGE, n, there);
+	/* The memory is there, and is not touched. */
+	fill(a, 5);
+	fill(b, 6);
+	fill(want, 6);
+	isa_guise_refuse = 1;
+	for (size_t n = 0; n < LONG; n++)
+		check(isa_guise_copy(b, a, n) == n && isa_guise_zero(b, n) == n &&
+			      !memcmp(b, want, ROOM),
+		      "refused copy", n, 0, 0);
+	isa_guise_refuse = 0;
 	printf("copy zero\n");
 }
 
@@ -168,11 +184,60 @@ static void contexts(void)
 	printf("switch\n");
 }
 
+static uint32_t flag;
+
+static void carried(void)
+{
+	for (;;) {
+		check(flag == 1, "entered", 0, 0, 0);
+		turns++;
+		isa_guise_leave(&inside, &outside, &flag);
+	}
+}
+
+static void host_thread(void)
+{
+	char *stack = malloc(16 * 1024);
+
+	turns = 0;
+	inside = isa_guise_first_frame((uintptr_t)stack + 16 * 1024, carried);
+	for (int i = 0; i < 3; i++) {
+		isa_guise_enter(&outside, inside, &flag);
+		check(!flag && turns == i + 1, "left", (size_t)turns, 0, 0);
+	}
+	free(stack);
+	printf("enter leave\n");
+}
+
+static uint64_t redo;
+
+struct ops {
+	uint64_t other;
+	uint64_t (*service)(struct ops *self, uint64_t a, uint64_t b, uint64_t c);
+};
+
+static uint64_t service(struct ops *self, uint64_t a, uint64_t b, uint64_t c)
+{
+	check(redo != 0, "redo", 0, 0, 0);
+	return self->other + a * 100 + b * 10 + c;
+}
+
+static void services(void)
+{
+	struct ops ops = { 5000, service };
+
+	check(isa_guise_host_call(&ops, 1, 2, 3, 8, &redo) == 5123, "host call", 0, 0, 0);
+	check(!redo, "end of a host call", 0, 0, 0);
+	printf("host call\n");
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IONBF, 0);
 	strings();
 	faults();
 	contexts();
+	host_thread();
+	services();
 	return 0;
 }

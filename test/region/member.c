@@ -262,7 +262,7 @@ static void inside(char how)
 	printf("%s %s\n", strerrorname_np((int)-ret), strerrorname_np(-other));
 }
 
-/* Stops the member until it stands still as the owner, and kills it there. */
+/* Stops the member until it stands still inside, as the owner, and kills it there. */
 static void kill_as_owner(pid_t pid)
 {
 	const char *base = places_base();
@@ -275,7 +275,8 @@ static void kill_as_owner(pid_t pid)
 		kill(pid, SIGSTOP);
 		if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
 			must(-ECHILD, "the member ended by itself");
-		if (slot[OWNER(__atomic_load_n(&r->lock, __ATOMIC_SEQ_CST))].tid == pid)
+		if (slot[OWNER(__atomic_load_n(&r->lock, __ATOMIC_SEQ_CST))].tid == pid &&
+		    __atomic_load_n(&r->entered, __ATOMIC_SEQ_CST))
 			break;
 		kill(pid, SIGCONT);
 		if (now() > end)

@@ -7,17 +7,18 @@ import socket
 
 import pytest
 from topology.leftovers import Leftovers
-from topology.namespace import Namespace
+from topology.namespace import Namespace, Word
 from topology.process import run
-from topology.side import BUILD, GUISE, PYTHON, GuiseSide, program
+from topology.side import BUILD, DENY, GUISE, PYTHON, GuiseSide, program
 
 PROGRAMS = BUILD / "test" / "region"
 ON_GUISE = (GUISE, "run", "--link", "none", "--")
+NO_TRACER = (DENY, "ptrace=EPERM", "--")
 
 
-def member(*words: str) -> list[list[str]]:
+def member(*words: str, before: tuple[Word, ...] = ()) -> list[list[str]]:
     """Its lines, in words; it joins by itself."""
-    done = run([*ON_GUISE, "env", "-u", "LD_PRELOAD", PROGRAMS / "member", *words])
+    done = run([*before, *ON_GUISE, "env", "-u", "LD_PRELOAD", PROGRAMS / "member", *words])
     return [line.split() for line in done.expect().text.splitlines()]
 
 
@@ -44,12 +45,12 @@ def test_each_member_gets_its_share() -> None:
 def test_a_lost_stack_gives_enetdown_to_all() -> None:
     """Who sleeps in read, in poll, or for a descriptor of the host as well, and who calls."""
     gone = ["ENETDOWN", "ENETDOWN"]  # to whom was inside, and at the next call
-    assert member("lost") == [[how, *gone] for how in "rphn"]
+    assert member("lost", before=NO_TRACER) == [[how, *gone] for how in "rphn"]
 
 
 def test_lost_stack_is_named_at_the_end() -> None:
     words = ["run", "-v", "--link", "none", "--", "env", "-u", "LD_PRELOAD"]
-    done = run([GUISE, *words, PROGRAMS / "member", "lost"]).expect()
+    done = run([*NO_TRACER, GUISE, *words, PROGRAMS / "member", "lost"]).expect()
     assert "the stack was lost" in done.errors
 
 

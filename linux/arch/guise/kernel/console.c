@@ -7,7 +7,7 @@
 
 static void guise_console_write(struct console *con, const char *text, unsigned int len)
 {
-	guise_host.console(&guise_host, text, len);
+	guise_host_do(console, (u64)text, len, 0);
 }
 
 static struct console guise_console = {

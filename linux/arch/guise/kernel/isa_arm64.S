@@ -39,6 +39,96 @@ SYM_FUNC_START(guise_switch)
 SYM_FUNC_END(guise_switch)
 
 /*
+ * void guise_enter(u64 *save, u64 load, u32 *entered)
+ * void guise_leave(u64 *save, u64 *load, u32 *entered)
+ *
+ * The same between a host thread and a context. Whoever is killed on the way is
+ * judged by its stack pointer (lib/region/finish.c): the instruction that sets
+ * it is the step. On the way back nothing of the old process is left in a
+ * register but between the load and that instruction, where finish.c loads anew.
+ */
+SYM_FUNC_START(guise_enter)
+	stp	x29, x30, [sp, #-FRAME]!
+	stp	x19, x20, [sp, #16]
+	stp	x21, x22, [sp, #32]
+	stp	x23, x24, [sp, #48]
+	stp	x25, x26, [sp, #64]
+	stp	x27, x28, [sp, #80]
+	mov	x9, sp
+	str	x9, [x0]
+	mov	w9, #1
+	str	w9, [x2]
+	mov	sp, x1
+	ldp	x19, x20, [sp, #16]
+	ldp	x21, x22, [sp, #32]
+	ldp	x23, x24, [sp, #48]
+	ldp	x25, x26, [sp, #64]
+	ldp	x27, x28, [sp, #80]
+	ldp	x29, x30, [sp], #FRAME
+	ret
+SYM_FUNC_END(guise_enter)
+
+SYM_FUNC_START(guise_leave)
+	.globl	guise_leave_load
+	stp	x29, x30, [sp, #-FRAME]!
+	stp	x19, x20, [sp, #16]
+	stp	x21, x22, [sp, #32]
+	stp	x23, x24, [sp, #48]
+	stp	x25, x26, [sp, #64]
+	stp	x27, x28, [sp, #80]
+	mov	x9, sp
+	str	x9, [x0]
+guise_leave_load:
+	ldr	x9, [x1]
+	mov	sp, x9
+	str	wzr, [x2]
+	ldp	x19, x20, [sp, #16]
+	ldp	x21, x22, [sp, #32]
+	ldp	x23, x24, [sp, #48]
+	ldp	x25, x26, [sp, #64]
+	ldp	x27, x28, [sp, #80]
+	ldp	x29, x30, [sp], #FRAME
+	ret
+SYM_FUNC_END(guise_leave)
+
+/*
+ * u64 guise_host_call(struct guise_host_ops *ops, u64 a, u64 b, u64 c, u64 at, u64 *redo)
+ *
+ * Calls the function whose address lies at ops + at. Another process may have to
+ * make the call anew, from guise_host_redo on, with its own table and with the
+ * stack pointer that lies in *redo meanwhile: all that is needed lies above it.
+ */
+SYM_FUNC_START(guise_host_call)
+	.globl	guise_host_redo
+	stp	x29, x30, [sp, #-FRAME]!
+	stp	x19, x20, [sp, #16]
+	stp	x21, x22, [sp, #32]
+	stp	x23, x24, [sp, #48]
+	stp	x25, x26, [sp, #64]
+	stp	x27, x28, [sp, #80]
+	stp	x4, x5, [sp, #-48]!
+	stp	x0, x1, [sp, #16]
+	stp	x2, x3, [sp, #32]
+	mov	x9, sp
+	str	x9, [x5]
+guise_host_redo:
+	ldp	x4, x5, [sp]
+	ldp	x0, x1, [sp, #16]
+	ldp	x2, x3, [sp, #32]
+	ldr	x9, [x0, x4]
+	blr	x9
+	ldp	x4, x5, [sp], #48
+	str	xzr, [x5]
+	ldp	x19, x20, [sp, #16]
+	ldp	x21, x22, [sp, #32]
+	ldp	x23, x24, [sp, #48]
+	ldp	x25, x26, [sp, #64]
+	ldp	x27, x28, [sp, #80]
+	ldp	x29, x30, [sp], #FRAME
+	ret
+SYM_FUNC_END(guise_host_call)
+
+/*
  * unsigned long guise_first_frame(unsigned long top, void (*entry)(void))
  * The entry finds its stack on 16 bytes, and no frame above its own.
  */
@@ -58,10 +148,13 @@ SYM_FUNC_END(guise_first_frame)
  * unsigned long guise_copy(void *to, const void *from, unsigned long n)
  * unsigned long guise_zero(void *to, unsigned long n)
  *
- * Return the number of bytes not done. An access that faults between
+ * Return the number of bytes not done, which is all of them while guise_refuse
+ * (task.c) is set. An access that faults between
  * guise_copy_start and guise_copy_end continues at guise_copy_fixup. There x0,
  * x1 and x2 say where the piece began that could not be done in one; x5 says
- * by which loop it is tried again byte by byte, so that the count is exact:
+ * by which loop it is tried again byte by byte, so that the count is exact. A
+ * copy in there that another process has to go on with continues at the fix-up
+ * with BY_BYTE; before it, guise_refuse has not been looked at yet.
  */
 #define BY_COPY	0
 #define BY_ZERO	1
@@ -77,6 +170,9 @@ SYM_FUNC_START(guise_copy)
 	mov	x5, #BY_COPY
 	.globl	guise_copy_start, guise_copy_end, guise_copy_fixup
 guise_copy_start:
+	adrp	x9, guise_refuse
+	ldr	w9, [x9, #:lo12:guise_refuse]
+	cbnz	w9, 8f
 	cmp	x2, #64
 	b.lo	2f
 1:	ldp	x6, x7, [x1]
@@ -120,12 +216,15 @@ guise_copy_start:
 6:	mov	x0, #0
 	ret
 
-.Lzero:	cmp	x2, #16
+.Lzero:	adrp	x9, guise_refuse
+	ldr	w9, [x9, #:lo12:guise_refuse]
+	cbnz	w9, 8f
+9:	cmp	x2, #16
 	b.lo	.Lzero_bytes
 	stp	xzr, xzr, [x0]
 	add	x0, x0, #16
 	sub	x2, x2, #16
-	b	.Lzero
+	b	9b
 .Lzero_bytes:
 	mov	x5, #BY_BYTE
 7:	cbz	x2, 6b
@@ -138,7 +237,7 @@ guise_copy_fixup:
 	cbz	x5, .Lcopy_bytes
 	cmp	x5, #BY_ZERO
 	b.eq	.Lzero_bytes
-	mov	x0, x2
+8:	mov	x0, x2
 	ret
 SYM_FUNC_END(guise_copy)
 

@@ -33,6 +33,97 @@ SYM_FUNC_START(guise_switch)
 SYM_FUNC_END(guise_switch)
 
 /*
+ * void guise_enter(u64 *save, u64 load, u32 *entered)
+ * void guise_leave(u64 *save, u64 *load, u32 *entered)
+ *
+ * The same between a host thread and a context. Whoever is killed on the way is
+ * judged by its stack pointer (lib/region/finish.c): the instruction that sets
+ * it is the step. The way back is read from memory in that instruction, so that
+ * another process that finishes the section can have put its own there.
+ */
+SYM_FUNC_START(guise_enter)
+	pushq	%rbp
+	pushq	%rbx
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	movq	%rsp, (%rdi)
+	movl	$1, (%rdx)
+	movq	%rsi, %rsp
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbx
+	popq	%rbp
+	ret
+SYM_FUNC_END(guise_enter)
+
+SYM_FUNC_START(guise_leave)
+	.globl	guise_leave_load
+	pushq	%rbp
+	pushq	%rbx
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	movq	%rsp, (%rdi)
+guise_leave_load:
+	movq	(%rsi), %rsp
+	movl	$0, (%rdx)
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbx
+	popq	%rbp
+	ret
+SYM_FUNC_END(guise_leave)
+
+/*
+ * u64 guise_host_call(struct guise_host_ops *ops, u64 a, u64 b, u64 c, u64 at, u64 *redo)
+ *
+ * Calls the function whose address lies at ops + at. Another process may have to
+ * make the call anew, from guise_host_redo on, with its own table and with the
+ * stack pointer that lies in *redo meanwhile: all that is needed lies above it.
+ */
+SYM_FUNC_START(guise_host_call)
+	.globl	guise_host_redo
+	pushq	%rbp
+	pushq	%rbx
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	pushq	%r9
+	pushq	%r8
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	subq	$8, %rsp
+	movq	%rsp, (%r9)
+guise_host_redo:
+	movq	8(%rsp), %rdi
+	movq	16(%rsp), %rsi
+	movq	24(%rsp), %rdx
+	movq	32(%rsp), %rcx
+	movq	40(%rsp), %r8
+	call	*(%rdi,%r8)
+	movq	48(%rsp), %r9
+	movq	$0, (%r9)
+	addq	$56, %rsp
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbx
+	popq	%rbp
+	ret
+SYM_FUNC_END(guise_host_call)
+
+/*
  * unsigned long guise_first_frame(unsigned long top, void (*entry)(void))
  * The entry finds its stack as if it had been called: rsp % 16 == 8.
  */
@@ -55,19 +146,19 @@ SYM_FUNC_END(guise_first_frame)
  * unsigned long guise_copy(void *to, const void *from, unsigned long n)
  * unsigned long guise_zero(void *to, unsigned long n)
  *
- * Return the number of bytes not done. An access that faults between
+ * Return the number of bytes not done, which is all of them while guise_refuse
+ * (task.c) is set. An access that faults between
  * guise_copy_start and guise_copy_end continues at guise_copy_fixup, where rcx
- * still counts what is left.
+ * still counts what is left. So does a copy in there that another process has
+ * to go on with; before it, guise_refuse has not been looked at yet.
  */
 SYM_FUNC_START(guise_copy)
 	movq	%rdx, %rcx
-	xorl	%eax, %eax
 	jmp	.Lcopy
 SYM_FUNC_END(guise_copy)
 
 SYM_FUNC_START(guise_zero)
 	movq	%rsi, %rcx
-	xorl	%eax, %eax
 	jmp	.Lzero
 SYM_FUNC_END(guise_zero)
 
@@ -75,6 +166,9 @@ SYM_CODE_START_LOCAL(guise_copy_body)
 	.globl	guise_copy_start, guise_copy_end, guise_copy_fixup
 guise_copy_start:
 .Lcopy:
+	cmpl	$0, guise_refuse(%rip)
+	jne	guise_copy_fixup
+	xorl	%eax, %eax
 	cmpq	$32, %rdx
 	jbe	1f
 	rep movsb
@@ -108,6 +202,9 @@ guise_copy_start:
 4:	rep movsb
 	ret
 .Lzero:
+	cmpl	$0, guise_refuse(%rip)
+	jne	guise_copy_fixup
+	xorl	%eax, %eax
 	rep stosb
 	ret
 guise_copy_end:

@@ -11,6 +11,6 @@
 
 size_t guise_random_longs(unsigned long *v, size_t max_longs)
 {
-	guise_host.entropy(&guise_host, v, max_longs * sizeof(*v));
+	guise_host_do(entropy, (u64)v, max_longs * sizeof(*v), 0);
 	return max_longs;
 }

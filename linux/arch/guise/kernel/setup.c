@@ -63,7 +63,7 @@ __visible void guise_boot(struct guise_slot *slot)
 	set_task_stack_end_magic(&init_task);
 	init_task.thread.sp = guise_first_frame(top, guise_start);
 	guise_region.carrier = slot->id;
-	guise_switch(&slot->host_sp, init_task.thread.sp);
+	guise_enter(&slot->host_sp, init_task.thread.sp, &guise_region.entered);
 }
 
 void __init setup_arch(char **cmdline_p)
@@ -81,7 +81,7 @@ void __init trap_init(void)
 
 static void guise_stop(const char *why)
 {
-	guise_host.panic(&guise_host, why);
+	guise_host_do(panic, (u64)why, 0, 0);
 }
 
 void machine_restart(char *cmd)
@@ -123,12 +123,12 @@ void __delay(unsigned long loops)
 
 void __ndelay(unsigned long nsecs)
 {
-	u64 end = guise_host.clock(&guise_host, 0) + nsecs;
+	u64 end = guise_host_do(clock, 0, 0, 0) + nsecs;
 
 	/* Simulated time stands still while a context runs. */
 	if (guise_region.clock_mode == GUISE_CLOCK_SIM)
 		return;
-	while (guise_host.clock(&guise_host, 0) < end)
+	while (guise_host_do(clock, 0, 0, 0) < end)
 		cpu_relax();
 }
 

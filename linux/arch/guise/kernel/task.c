@@ -66,14 +66,14 @@ void flush_thread(void)
 /* Leaves the carrier's hands: continues its host context. */
 void guise_park(void)
 {
-	guise_switch((u64 *)&current->thread.sp, guise_carrier()->host_sp);
+	guise_leave((u64 *)&current->thread.sp, &guise_carrier()->host_sp, &guise_region.entered);
 }
 
 /* Called by the host side, holding the virtual CPU: continues what is parked. */
 __visible void guise_resume(struct guise_slot *slot);
 __visible void guise_resume(struct guise_slot *slot)
 {
-	guise_switch(&slot->host_sp, guise_current->thread.sp);
+	guise_enter(&slot->host_sp, guise_current->thread.sp, &guise_region.entered);
 }
 
 /* Tells the host thread of that slot to come and take the virtual CPU. */
@@ -128,6 +128,13 @@ void show_stack(struct task_struct *task, unsigned long *sp, const char *loglvl)
 void show_regs(struct pt_regs *regs)
 {
 }
+
+/*
+ * Set while the holder finishes the section of a dead thread (lib/region/finish.c):
+ * copies to and from programs are refused, as the memory is the holder's. The
+ * copies look at it themselves, for the holder may begin at any instruction.
+ */
+u32 guise_refuse;
 
 /* The shadow task's memory is reachable only from its own process. */
 bool guise_user_gone(void)

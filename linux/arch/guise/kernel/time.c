@@ -19,7 +19,7 @@ static u64 clock_offset;
 
 static u64 guise_clock(struct clocksource *cs)
 {
-	return guise_host.clock(&guise_host, 0);
+	return guise_host_do(clock, 0, 0, 0);
 }
 
 static struct clocksource guise_clocksource = {
@@ -32,12 +32,12 @@ static struct clocksource guise_clocksource = {
 
 unsigned long long notrace sched_clock(void)
 {
-	return guise_host.clock(&guise_host, 0);
+	return guise_host_do(clock, 0, 0, 0);
 }
 
 void read_persistent_clock64(struct timespec64 *ts)
 {
-	*ts = ns_to_timespec64(guise_host.clock(&guise_host, 1));
+	*ts = ns_to_timespec64(guise_host_do(clock, 1, 0, 0));
 }
 
 static int guise_set_next(ktime_t expires, struct clock_event_device *dev)
@@ -64,7 +64,7 @@ static struct clock_event_device guise_clockevent = {
 /* The host side saw next_event pass. A stale notice does no harm. */
 void guise_timer_interrupt(void)
 {
-	if (guise_host.clock(&guise_host, 0) < READ_ONCE(guise_region.next_event))
+	if (guise_host_do(clock, 0, 0, 0) < READ_ONCE(guise_region.next_event))
 		return;
 	WRITE_ONCE(guise_region.next_event, NEVER);
 	guise_clockevent.event_handler(&guise_clockevent);
@@ -84,10 +84,10 @@ static int __init guise_set_wall_clock(void)
 
 	for (i = 0; i < 3; i++) {
 		late = ktime_get_real_ns();
-		late = guise_host.clock(&guise_host, 1) - late;
+		late = guise_host_do(clock, 1, 0, 0) - late;
 		if ((s64)late >= 0 && late < 100)
 			break;
-		ts = ns_to_timespec64(guise_host.clock(&guise_host, 1) + 200);
+		ts = ns_to_timespec64(guise_host_do(clock, 1, 0, 0) + 200);
 		do_settimeofday64(&ts);
 	}
 	return 0;
@@ -102,7 +102,7 @@ void __init time_init(void)
 	/* 1 GHz: the factor is a power of two, so conversions are exact. */
 	clocksource_register_hz(&guise_clocksource, NSEC_PER_SEC);
 	timekeeping_notify(&guise_clocksource);
-	before = guise_host.clock(&guise_host, 0);
+	before = guise_host_do(clock, 0, 0, 0);
 	clock_offset = before - ktime_to_ns(ktime_get());
 	guise_clockevent.cpumask = cpumask_of(0);
 	clockevents_config_and_register(&guise_clockevent, NSEC_PER_SEC, 1, LONG_MAX);

@@ -73,6 +73,10 @@ SECTIONS
 		QUAD(guise_copy_end)
 		QUAD(guise_copy_fixup)
 		QUAD(_end)
+		QUAD(guise_host_redo)
+		QUAD(guise_leave_load)
+		QUAD(_etext)
+		QUAD(guise_refuse)
 		KEEP(*(.guise.release))
 	} :text
 	.text : ALIGN(64) {

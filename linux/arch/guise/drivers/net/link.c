@@ -48,7 +48,7 @@ static netdev_tx_t guise_link_xmit(struct sk_buff *skb, struct net_device *dev)
 		iov[n].base = skb_frag_address(frag);
 		iov[n++].len = skb_frag_size(frag);
 	}
-	ret = guise_host.frame_out(&guise_host, gl->index, iov, n);
+	ret = guise_host_do(frame_out, gl->index, (u64)iov, n);
 	if (ret == -EAGAIN) {
 		netif_stop_queue(dev);
 		return NETDEV_TX_BUSY;

@@ -171,7 +171,7 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 		iov[2 + i].base = page_address(gl->chunk[i]);
 		iov[2 + i].len = GUISE_RX_CHUNK;
 	}
-	got = guise_host.frame_in(&guise_host, gl->index, iov, 2 + GUISE_RX_CHUNKS);
+	got = guise_host_do(frame_in, gl->index, (u64)iov, 2 + GUISE_RX_CHUNKS);
 	/* The host lacks memory, or was interrupted: the frame is still there. */
 	if (got == -EAGAIN || got == -ENOMEM || got == -ENOBUFS || got == -EINTR)
 		return false;

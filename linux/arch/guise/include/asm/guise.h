@@ -5,6 +5,7 @@
 
 #include <guise/host_ops.h>
 #include <linux/compiler.h>
+#include <linux/stddef.h>
 #include <linux/types.h>
 
 struct task_struct;
@@ -20,6 +21,15 @@ static inline struct guise_slot *guise_carrier(void)
 	return &guise_slots[READ_ONCE(guise_region.carrier)];
 }
 
+/* isa_*.S: calls a service of the host; see there. */
+u64 guise_host_call(struct guise_host_ops *ops, u64 a, u64 b, u64 c, u64 at, u64 *redo);
+#define guise_host_do(service, a, b, c)                                                         \
+	guise_host_call(&guise_host, a, b, c, offsetof(struct guise_host_ops, service),         \
+			&guise_region.redo)
+
+/* isa_*.S: between a host thread and the context that it carries. */
+void guise_enter(u64 *save, u64 load, u32 *entered);
+void guise_leave(u64 *save, u64 *load, u32 *entered);
 /* isa_*.S: parks this context at *save and continues the one at load. */
 void guise_switch(u64 *save, u64 load);
 /* A new context's first frame at the top of a stack: enters entry(). */

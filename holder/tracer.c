@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The tracer: a thread of the holder that has every member seized by ptrace(2).
+ *
+ * What for: a thread that is killed stops once more on its way out, before
+ * anything of it is torn down (PTRACE_EVENT_EXIT). If it owns the virtual CPU, the
+ * tracer finishes its section (region/finish.c) before it lets it die. And a
+ * thread that is to stand still (SIGSTOP, Ctrl-Z) while it owns the virtual CPU is
+ * let run until it does not.
+ *
+ * How a member notices: not at all, but for time. Nothing is ever injected or
+ * held back:
+ *
+ *	a signal	is passed on at once; each costs the member a stop
+ *	a new thread	is traced from its first instruction; a new process is not
+ *			(it is seized when it joins)
+ *	exec		is let go; the new program may join
+ *	job control	is left to run its course (PTRACE_LISTEN): its parent sees it
+ *			stop and go on as without us
+ *	death		its parent hears of it when we have
+ *
+ * A stop for the owner of the virtual CPU: the group stop is in force, and we
+ * continue this one thread; as soon as it owns the virtual CPU no more it is
+ * interrupted, and then stands still with the others. Should it own it anew by
+ * then, once more.
+ *
+ * Requests (seize, let go) come from the thread that watches the members. This
+ * one sleeps in wait4(2) meanwhile, which a signal interrupts; one that comes
+ * just before the call would be lost, so it is sent until it is answered.
+ *
+ * Limits: a thread that waits for its vfork child cannot be stopped, so that
+ * letting go of it takes until the child is done. The freezer of control groups
+ * is not seen here: it freezes the owner of the virtual CPU, too.
+ */
+#include "tracer.h"
+
+#include "host/sys.h"
+#include "region/finish.h"
+#include "region/vcpu.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define WAKE_SIGNAL SIGUSR1
+#define WAKE_NS     1000000  /* how soon it is sent again */
+#define LEAVING_NS  50000    /* how often a thread is looked at that is to stand still */
+#define LEAVING_MAX 64       /* such threads at a time */
+#define RELEASE_NS  20000000 /* how long is waited for a thread that does not stop */
+
+/* How a thread's last stop is told from others: the upper half of its status. */
+#define EVENT(status) ((status) >> 16)
+
+enum order { NONE, SEIZE, RELEASE, END };
+
+struct tracer {
+	struct guise_stack *s;
+	pthread_t thread;
+	pid_t self, tid; /* the holder's, and this thread's */
+	/* Threads that run although their process stands still. */
+	pid_t leaving[LEAVING_MAX];
+	unsigned int n_leaving;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	enum order order;
+	pid_t pid;
+	int result;
+};
+
+static long request(enum __ptrace_request what, pid_t tid, unsigned long addr, unsigned long data)
+{
+	return host_sys(SYS_ptrace, what, tid, addr, data);
+}
+
+/* A number of /proc/TID/status: of "Name:" the last in its line. -1: not there. */
+struct status {
+	pid_t tgid, tracer, inner; /* inner: its number in its own PID namespace */
+};
+
+static pid_t last_number(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+	long number = -1;
+	char *end;
+
+	for (at = at ? at + strlen(name) : NULL; at && *at != '\n'; at = end) {
+		long next = strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		number = next;
+	}
+	return (pid_t)number;
+}
+
+static bool read_status(pid_t tid, struct status *st)
+{
+	char path[32], text[4096];
+	long fd, n;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = host_sys(SYS_read, fd, text, sizeof(text) - 1);
+	host_sys(SYS_close, fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	st->tgid = last_number(text, "\nTgid:");
+	st->tracer = last_number(text, "\nTracerPid:");
+	st->inner = last_number(text, "\nNSpid:");
+	if (st->inner < 0) /* before Linux 4.1, or without PID namespaces */
+		st->inner = tid;
+	return true;
+}
+
+/* The slot by which this thread owns the virtual CPU; NULL: it does not. */
+static struct guise_slot *owned_by(const struct tracer *t, pid_t tid)
+{
+	uint32_t owner = guise_lock_owner(t->s->region);
+	struct guise_slot *slot = &t->s->slots[owner];
+	struct status st;
+
+	if (!owner || !read_status(tid, &st) || st.inner != slot->tid ||
+	    st.tgid != t->s->region->procs[slot->proc].pid)
+		return NULL;
+	return slot;
+}
+
+struct victim {
+	pid_t tid;
+};
+
+static ssize_t read_victim(void *context, uint64_t from, void *to, size_t bytes)
+{
+	const struct victim *v = context;
+	ssize_t done = 0;
+
+	/* Piece by piece: what lies beyond the end of its memory is not read. */
+	while (bytes) {
+		size_t piece = 4096 - (from & 4095);
+		struct iovec here, there;
+		long n;
+
+		piece = piece < bytes ? piece : bytes;
+		here = (struct iovec){ (char *)to + done, piece };
+		there = (struct iovec){ (void *)from, piece };
+		n = host_sys(SYS_process_vm_readv, v->tid, &here, 1, &there, 1, 0);
+		if (n <= 0)
+			break;
+		done += n;
+		from += (size_t)n;
+		bytes -= (size_t)n;
+	}
+	return done;
+}
+
+/* A thread that is about to end: nothing of it is torn down yet. */
+static void ends(struct tracer *t, pid_t tid)
+{
+	struct guise_slot *slot = owned_by(t, tid);
+	struct victim victim = { tid };
+	struct guise_killed k = { .slot = slot, .read = read_victim, .context = &victim };
+	struct iovec registers = { &k.regs, sizeof(k.regs) };
+
+	if (!slot)
+		return;
+	if (request(PTRACE_GETREGSET, tid, NT_PRSTATUS, (unsigned long)&registers) ||
+	    !guise_finish(t->s, &k)) {
+		guise_declare_dead(t->s);
+	}
+}
+
+static bool stops(int sig)
+{
+	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+static void stay(struct tracer *t, pid_t tid)
+{
+	if (t->n_leaving < LEAVING_MAX && owned_by(t, tid)) {
+		t->leaving[t->n_leaving++] = tid;
+		request(PTRACE_CONT, tid, 0, 0);
+	} else {
+		request(PTRACE_LISTEN, tid, 0, 0);
+	}
+}
+
+/* Those that were let run although their process stands still. */
+static void look_at_leaving(struct tracer *t)
+{
+	for (unsigned int i = 0; i < t->n_leaving;) {
+		pid_t tid = t->leaving[i];
+
+		if (owned_by(t, tid)) {
+			i++;
+			continue;
+		}
+		t->leaving[i] = t->leaving[--t->n_leaving];
+		request(PTRACE_INTERRUPT, tid, 0, 0);
+	}
+}
+
+/* One stop of a thread, to which it is answered here; then it goes on, or is let go. */
+static void stopped(struct tracer *t, pid_t tid, int status, bool release)
+{
+	enum __ptrace_request go_on = release ? PTRACE_DETACH : PTRACE_CONT;
+	int sig = WSTOPSIG(status);
+
+	switch (EVENT(status)) {
+	case 0:
+		request(go_on, tid, 0, (unsigned long)sig);
+		break;
+	case PTRACE_EVENT_EXIT:
+		ends(t, tid);
+		request(PTRACE_CONT, tid, 0, 0);
+		break;
+	case PTRACE_EVENT_EXEC:
+		request(PTRACE_DETACH, tid, 0, 0);
+		break;
+	case PTRACE_EVENT_STOP:
+		if (stops(sig) && !release) {
+			stay(t, tid);
+			break;
+		}
+		/* fall through */
+	default:
+		request(go_on, tid, 0, 0);
+	}
+}
+
+/* Calls f for each thread of a process; how many there are that it said yes to. */
+static int each_thread(struct tracer *t, pid_t pid, bool (*f)(struct tracer *t, pid_t tid))
+{
+	char path[32];
+	struct dirent *entry;
+	int yes = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			yes += f(t, (pid_t)atoi(entry->d_name));
+	closedir(dir);
+	return yes;
+}
+
+static bool seize_one(struct tracer *t, pid_t tid)
+{
+	const unsigned long options = PTRACE_O_TRACEEXIT | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
+	struct status st;
+	long ret = request(PTRACE_SEIZE, tid, 0, options);
+
+	if (!ret)
+		return true;
+	/* One that a seized thread has made is ours already. */
+	if (ret == -EPERM && read_status(tid, &st) && st.tracer == t->self)
+		return false;
+	t->result = (int)ret;
+	return false;
+}
+
+static int seize(struct tracer *t, pid_t pid)
+{
+	t->result = 0;
+	/* Threads may come while we look. */
+	while (each_thread(t, pid, seize_one))
+		;
+	return t->result;
+}
+
+/* True while it is still ours. */
+static bool release_one(struct tracer *t, pid_t tid)
+{
+	const struct timespec pause = { 0, LEAVING_NS };
+	uint64_t until = guise_host_now() + RELEASE_NS;
+	struct status st;
+	int status;
+
+	if (!read_status(tid, &st) || st.tracer != t->self)
+		return false;
+	request(PTRACE_INTERRUPT, tid, 0, 0);
+	do {
+		long got = host_sys(SYS_wait4, tid, &status, __WALL | WNOHANG, NULL);
+
+		if (got == tid && WIFSTOPPED(status)) {
+			stopped(t, tid, status, true);
+			return EVENT(status) == PTRACE_EVENT_EXIT;
+		}
+		if (got == tid || got == -ECHILD)
+			return false;
+		host_sys(SYS_nanosleep, &pause, NULL);
+	} while (guise_host_now() < until);
+	return false; /* it waits for its vfork child */
+}
+
+static int release(struct tracer *t, pid_t pid)
+{
+	struct status st;
+
+	if (!read_status(pid, &st) || st.tracer != t->self)
+		return -ESRCH;
+	while (each_thread(t, pid, release_one))
+		;
+	return read_status(pid, &st) && st.tracer == t->self ? -EBUSY : 0;
+}
+
+/* Answers the order, if there is one; with nothing to trace, waits for one. False: end. */
+static bool obey(struct tracer *t, bool idle)
+{
+	bool go_on = true;
+
+	pthread_mutex_lock(&t->lock);
+	while (idle && t->order == NONE)
+		pthread_cond_wait(&t->changed, &t->lock);
+	if (t->order != NONE) {
+		go_on = t->order != END;
+		t->result = t->order == SEIZE     ? seize(t, t->pid)
+			    : t->order == RELEASE ? release(t, t->pid)
+						  : 0;
+		t->order = NONE;
+		pthread_cond_broadcast(&t->changed);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return go_on;
+}
+
+static void *trace(void *arg)
+{
+	const struct timespec pause = { 0, LEAVING_NS };
+	struct tracer *t = arg;
+	bool idle = false;
+	int status;
+
+	pthread_mutex_lock(&t->lock);
+	t->tid = (pid_t)host_sys(SYS_gettid);
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+	while (obey(t, idle)) {
+		long tid = host_sys(SYS_wait4, -1, &status,
+				    __WALL | __WNOTHREAD | (t->n_leaving ? WNOHANG : 0), NULL);
+
+		idle = tid == -ECHILD;
+		if (tid > 0 && WIFSTOPPED(status))
+			stopped(t, (pid_t)tid, status, false);
+		if (!t->n_leaving)
+			continue;
+		look_at_leaving(t);
+		if (tid <= 0)
+			host_sys(SYS_nanosleep, &pause, NULL);
+	}
+	return NULL;
+}
+
+static void wake_handler(int sig)
+{
+	(void)sig;
+}
+
+static int order(struct tracer *t, enum order what, pid_t pid)
+{
+	struct timespec until;
+	int result;
+
+	pthread_mutex_lock(&t->lock);
+	t->order = what;
+	t->pid = pid;
+	pthread_cond_broadcast(&t->changed);
+	while (t->order != NONE) {
+		host_sys(SYS_tgkill, t->self, t->tid, WAKE_SIGNAL);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += WAKE_NS;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		pthread_cond_timedwait(&t->changed, &t->lock, &until);
+	}
+	result = t->result;
+	pthread_mutex_unlock(&t->lock);
+	return result;
+}
+
+struct tracer *tracer_start(struct guise_stack *s)
+{
+	struct sigaction act = { .sa_handler = wake_handler };
+	struct tracer *t = calloc(1, sizeof(*t));
+	int err = t ? 0 : ENOMEM;
+
+	if (t) {
+		t->s = s;
+		t->self = (pid_t)host_sys(SYS_getpid);
+		pthread_mutex_init(&t->lock, NULL);
+		pthread_cond_init(&t->changed, NULL);
+		sigaction(WAKE_SIGNAL, &act, NULL);
+		err = pthread_create(&t->thread, NULL, trace, t);
+	}
+	if (err) {
+		guise_fail(err, "the tracer thread cannot be started: %s", strerror(err));
+		free(t);
+		return NULL;
+	}
+	pthread_mutex_lock(&t->lock);
+	while (!t->tid)
+		pthread_cond_wait(&t->changed, &t->lock);
+	pthread_mutex_unlock(&t->lock);
+	return t;
+}
+
+int tracer_seize(struct tracer *t, pid_t pid)
+{
+	return order(t, SEIZE, pid);
+}
+
+int tracer_release(struct tracer *t, pid_t pid)
+{
+	return order(t, RELEASE, pid);
+}
+
+void tracer_stop(struct tracer *t)
+{
+	if (!t)
+		return;
+	order(t, END, 0);
+	pthread_join(t->thread, NULL);
+	pthread_cond_destroy(&t->changed);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}

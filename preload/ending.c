@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Calls that end the process at once, its other threads with it, wherever they
+ * are: before that they are kept out of the stack (lib/region/leave.c). exit() is
+ * not among them: it runs destructors, of which the library has one.
+ *
+ * In a vfork child nothing is done: the threads are the parent's and go on. A
+ * program with a handler for SIGABRT may come back from abort() by a jump.
+ */
+#include "preload.h"
+
+#include "region/stack.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+void preload_leave_quietly(void)
+{
+	int saved = errno;
+
+	if (preload.stack && !preload_borrowed())
+		guise_leave_quietly();
+	errno = saved;
+}
+
+HOOK void _exit(int status)
+{
+	preload_leave_quietly();
+	HOST(_exit)(status);
+	__builtin_unreachable();
+}
+
+HOOK void _Exit(int status)
+{
+	_exit(status);
+}
+
+HOOK void quick_exit(int status)
+{
+	preload_leave_quietly();
+	HOST(quick_exit)(status);
+	__builtin_unreachable();
+}
+
+HOOK void abort(void)
+{
+	struct sigaction act;
+
+	if (!sigaction(SIGABRT, NULL, &act) && act.sa_handler == SIG_DFL)
+		preload_leave_quietly();
+	HOST(abort)();
+	__builtin_unreachable();
+}
