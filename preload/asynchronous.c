@@ -9,23 +9,18 @@
  * thread has begun with can be cancelled. Whoever waits is woken by any answer
  * and looks again.
  */
+#include "completion.h"
 #include "preload.h"
 
 #include <netdb.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct work {
 	int n;
 	struct sigevent event;
 	struct gaicb *requests[];
 };
-
-/* Of what a request has come to, and of the answers that have come. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
 
 /* How far a request is, which libc's gai_error() does not ask. */
 enum { DONE, WAITS, BEGUN };
@@ -41,30 +36,22 @@ static void answer(struct gaicb *request)
 	struct addrinfo *result = NULL;
 	int status;
 
-	pthread_mutex_lock(&lock);
+	completion_lock();
 	if (*stage(request) != WAITS) {
-		pthread_mutex_unlock(&lock);
+		completion_unlock();
 		return;
 	}
 	*stage(request) = BEGUN;
-	pthread_mutex_unlock(&lock);
+	completion_unlock();
 
 	status = getaddrinfo(request->ar_name, request->ar_service, request->ar_request, &result);
 
-	pthread_mutex_lock(&lock);
+	completion_lock();
 	request->ar_result = result;
 	*stage(request) = DONE;
 	__atomic_store_n(&request->__return, status, __ATOMIC_RELEASE);
-	pthread_cond_broadcast(&answered);
-	pthread_mutex_unlock(&lock);
-}
-
-static void notify(const struct sigevent *event)
-{
-	if (event->sigev_notify == SIGEV_SIGNAL)
-		sigqueue(preload.pid, event->sigev_signo, event->sigev_value);
-	else if (event->sigev_notify == SIGEV_THREAD)
-		event->sigev_notify_function(event->sigev_value);
+	completion_tell();
+	completion_unlock();
 }
 
 static void *answer_all(void *memory)
@@ -74,26 +61,9 @@ static void *answer_all(void *memory)
 	for (int i = 0; i < work->n; i++)
 		if (work->requests[i])
 			answer(work->requests[i]);
-	notify(&work->event);
+	completion_notify(&work->event, SI_ASYNCNL);
 	free(work);
 	return NULL;
-}
-
-/* A thread of its own, that takes none of the program's signals. */
-static int start(struct work *work)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t all;
-	int err;
-
-	sigfillset(&all);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setsigmask_np(&attr, &all);
-	err = pthread_create(&thread, &attr, answer_all, work);
-	pthread_attr_destroy(&attr);
-	return err;
 }
 
 HOOK int getaddrinfo_a(int mode, struct gaicb *list[], int n, struct sigevent *event)
@@ -124,7 +94,7 @@ HOOK int getaddrinfo_a(int mode, struct gaicb *list[], int n, struct sigevent *e
 	}
 	if (mode == GAI_WAIT)
 		answer_all(work);
-	else if (start(work)) {
+	else if (completion_thread(answer_all, work, NULL)) {
 		for (int i = 0; i < work->n; i++)
 			if (list[i])
 				list[i]->__return = EAI_AGAIN;
@@ -134,46 +104,36 @@ HOOK int getaddrinfo_a(int mode, struct gaicb *list[], int n, struct sigevent *e
 	return 0;
 }
 
-/* Whether one is answered; and whether there is one at all. */
-static bool any_answered(const struct gaicb *const list[], int n, bool *any)
+/* Whether one is answered, or there is none. */
+static bool any_answered(const void *const list[], int n)
 {
-	*any = false;
-	for (int i = 0; i < n; i++) {
-		if (!list[i])
-			continue;
-		*any = true;
-		if (list[i]->__return != EAI_INPROGRESS)
-			return true;
-	}
-	return false;
-}
+	bool any = false;
 
-static void unlock(void *unused)
-{
-	(void)unused;
-	pthread_mutex_unlock(&lock);
+	for (int i = 0; i < n; i++) {
+		const struct gaicb *request = list[i];
+
+		if (request && request->__return != EAI_INPROGRESS)
+			return true;
+		any |= !!request;
+	}
+	return !any;
 }
 
 HOOK int gai_suspend(const struct gaicb *const list[], int n, const struct timespec *timeout)
 {
-	struct timespec until = { 0 };
-	volatile int err = 0;
 	bool any = false;
+	int err, state;
 
 	if (!preload_on_stack())
 		return HOST(gai_suspend)(list, n, timeout);
-	if (timeout) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec += timeout->tv_sec + (until.tv_nsec + timeout->tv_nsec) / 1000000000;
-		until.tv_nsec = (until.tv_nsec + timeout->tv_nsec) % 1000000000;
-	}
-	pthread_mutex_lock(&lock);
-	pthread_cleanup_push(unlock, NULL);
-	while (!any_answered(list, n, &any) && any && !err)
-		err = timeout ? pthread_cond_timedwait(&answered, &lock, &until)
-			      : pthread_cond_wait(&answered, &lock);
-	pthread_cleanup_pop(1);
-	return err ? EAI_AGAIN : any ? 0 : EAI_ALLDONE;
+	for (int i = 0; i < n; i++)
+		any |= !!list[i];
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* as libc's */
+	completion_lock();
+	err = completion_wait(any_answered, (const void *const *)list, n, timeout);
+	completion_unlock();
+	pthread_setcancelstate(state, NULL);
+	return err == EINTR ? EAI_INTR : err ? EAI_AGAIN : any ? 0 : EAI_ALLDONE;
 }
 
 static int cancel(struct gaicb *request)
@@ -184,7 +144,7 @@ static int cancel(struct gaicb *request)
 		return EAI_NOTCANCELED;
 	*stage(request) = DONE;
 	request->__return = EAI_CANCELED;
-	pthread_cond_broadcast(&answered);
+	completion_tell();
 	return EAI_CANCELED;
 }
 
@@ -194,8 +154,8 @@ HOOK int gai_cancel(struct gaicb *request)
 
 	if (!preload_on_stack())
 		return HOST(gai_cancel)(request);
-	pthread_mutex_lock(&lock);
+	completion_lock();
 	ret = cancel(request);
-	pthread_mutex_unlock(&lock);
+	completion_unlock();
 	return ret;
 }

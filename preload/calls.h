@@ -89,6 +89,21 @@ ALIAS(__send, send)
 ALIAS(__pread64, pread64)
 ALIAS(__pwrite64, pwrite64)
 
+CLASS(aio, "POSIX AIO is done by threads of guise's own, for the host's descriptors as well; \
+aio_error and aio_return are libc's.")
+CALL(aio_read, aio, aio_requests, "")
+CALL(aio_write, aio, aio_requests, "")
+CALL(aio_fsync, aio, aio_requests, "")
+CALL(aio_suspend, aio, aio_waiting, "")
+CALL(aio_cancel, aio, aio_cancelled, "")
+CALL(lio_listio, aio, aio_lists, "No cancellation point, as in libc.")
+CALL(aio_read64, aio, aio_large, "")
+CALL(aio_write64, aio, aio_large, "")
+CALL(aio_fsync64, aio, aio_large, "")
+CALL(aio_suspend64, aio, aio_large, "")
+CALL(aio_cancel64, aio, aio_large, "")
+CALL(lio_listio64, aio, aio_large, "")
+
 CLASS(descriptor,
       "The host descriptor behind a private socket and the stack's own change together. \
 Close-on-exec is a property of the host descriptor, O_NONBLOCK of the stack's.")

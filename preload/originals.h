@@ -7,6 +7,7 @@
 #ifndef GUISE_PRELOAD_ORIGINALS_H
 #define GUISE_PRELOAD_ORIGINALS_H
 
+#include <aio.h>
 #include <dirent.h>
 #include <ifaddrs.h>
 #include <stdarg.h>

@@ -88,6 +88,7 @@ CASE(resolve)
 	MUST(!getnameinfo(list->ai_addr, list->ai_addrlen, text, sizeof(text), NULL, 0,
 			  NI_NUMERICHOST));
 	puts(text);
+	freeaddrinfo(list);
 }
 
 /* Its requests would pass every hook by: there is none. */
