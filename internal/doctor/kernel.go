@@ -15,29 +15,50 @@ import (
 // The places that a region can lie at, and the size of one with the default
 // memory: lib/region/create.c.
 const (
-	firstPlace  = 0x7e9000000000
+	highPlaces  = 0x7e9000000000
+	lowPlaces   = 0x1000000000 // where programs have 39 bits of addresses
 	placeStride = 4 << 30
 	places      = 64
 	placeBytes  = 0x1400000 + 256<<20
+	pageMost    = 0x10000
 )
+
+var errElsewhere = errors.New("something else lies there")
+
+// reserve takes addresses as lib/region/map.c does, and gives them back: nil
+// when they were to be had.
+func reserve(at, bytes uintptr) error {
+	const kind = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
+	got, _, errno := unix.Syscall6(unix.SYS_MMAP, at, bytes, unix.PROT_NONE, kind|unix.MAP_FIXED_NOREPLACE, ^uintptr(0), 0)
+	if errno != 0 && errno != unix.EEXIST {
+		// Where the flag is refused the address is a hint, as it is before Linux 4.17.
+		got, _, errno = unix.Syscall6(unix.SYS_MMAP, at, bytes, unix.PROT_NONE, kind, ^uintptr(0), 0)
+	}
+	if errno != 0 {
+		return errno
+	}
+	unix.Syscall(unix.SYS_MUNMAP, got, bytes, 0)
+	if got != at {
+		return errElsewhere
+	}
+	return nil
+}
 
 // memory reserves a place as a region would, and gives it back.
 func (e *examination) memory() {
+	first := uintptr(highPlaces)
+	// The last page of the high places is to be had, or somebody else's; or there is none.
+	if err := reserve(highPlaces+places*placeStride-pageMost, pageMost); err != nil && err != unix.EEXIST {
+		first = lowPlaces
+	}
 	free := 0
 	var last error
-	for i := range places {
-		at := uintptr(firstPlace + i*placeStride)
-		got, _, errno := unix.Syscall6(unix.SYS_MMAP, at, placeBytes, unix.PROT_NONE,
-			unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE|unix.MAP_FIXED_NOREPLACE, ^uintptr(0), 0)
-		if errno != 0 {
-			last = errno
-			continue
-		}
-		// A kernel before 4.17 takes the address for a hint.
-		if got == at {
+	for i := range uintptr(places) {
+		if err := reserve(first+i*placeStride, placeBytes); err != nil {
+			last = err
+		} else {
 			free++
 		}
-		unix.Syscall(unix.SYS_MUNMAP, got, placeBytes, 0)
 	}
 	switch {
 	case free == places:
