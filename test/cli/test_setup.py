@@ -143,6 +143,23 @@ def test_all_of_it_is_there_again_after_a_reboot(machine: Machine) -> None:
     no_holders(machine)
 
 
+def test_where_ipv6_has_one_switch_for_all_each_interface_is_as_before(machine: Machine) -> None:
+    """As on kernels before 6.17, which know no force_forwarding. There the switch sets all."""
+    conf = "/proc/sys/net/ipv6/conf"
+    machine.shell(
+        f"mount -t tmpfs all {conf}/all; echo 0 > {conf}/all/forwarding; "
+        f"echo 1 > {conf}/cable/forwarding; echo 1 > {conf}/cable/accept_ra"
+    )
+    setup(machine, "--user", str(ALICE)).expect()
+    values = f"cat {conf}/all/forwarding {conf}/cable/forwarding {conf}/cable/accept_ra"
+    assert machine.shell(values).split() == ["1", "1", "2"]
+    rules = machine.shell("nft list table ip6 guise_setup")
+    assert rules.count('iifname "cable" oifname != "guise*" ct state new') == 1, rules
+    machine.shell(f"echo 0 > {conf}/cable/forwarding")  # what the switch does when it is turned off
+    setup(machine, "--undo").expect()
+    assert machine.shell(values).split() == ["0", "1", "1"]
+
+
 def test_the_host_becomes_no_router(machine: Machine, far: Namespace) -> None:
     """far asks the machine to forward to a second cable of it."""
     setup(machine, "--user", str(ALICE)).expect()
