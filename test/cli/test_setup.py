@@ -160,6 +160,12 @@ def test_where_ipv6_has_one_switch_for_all_each_interface_is_as_before(machine: 
     assert machine.shell(values).split() == ["0", "1", "1"]
 
 
+def test_a_tap_has_ipv6_where_new_interfaces_have_none(machine: Machine) -> None:
+    machine.shell("echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6")
+    setup(machine, "--user", str(ALICE)).expect()
+    assert "fd67:7569:7365:1::1/64" in machine.shell("ip -6 -br address show dev guise-u0")
+
+
 def test_the_host_becomes_no_router(machine: Machine, far: Namespace) -> None:
     """far asks the machine to forward to a second cable of it."""
     setup(machine, "--user", str(ALICE)).expect()
