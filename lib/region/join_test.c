@@ -388,7 +388,11 @@ static void buries(void)
 	guise_bury(&holder, 1);
 	tap(!r->dead, "another dies while a dead one's thread seems to own the virtual CPU");
 	guise_bury(&holder, 7);
-	tap(r->dead, "that one's death is the stack's");
+	tap(!r->dead && !r->lock, "that one dies outside: the virtual CPU is given up for it");
+	r->lock = 6 | GUISE_LOCK_CONTENDED;
+	r->entered = 1;
+	guise_bury(&holder, 7);
+	tap(r->dead, "inside, its death is the stack's");
 }
 
 int main(void)
