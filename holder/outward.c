@@ -217,9 +217,8 @@ static void request(struct relay *r, uint32_t packet, const struct sockaddr_stor
 	decide(p, (int)ret);
 }
 
-/* Addresses and ports of a TCP packet; false if it is none. */
-static bool addresses(const uint8_t *b, size_t n, struct sockaddr_storage *client,
-		      struct sockaddr_storage *dst)
+bool outward_addresses(const uint8_t *b, size_t n, struct sockaddr_storage *client,
+		       struct sockaddr_storage *dst)
 {
 	struct sockaddr_in *c4 = (void *)client, *d4 = (void *)dst;
 	struct sockaddr_in6 *c6 = (void *)client, *d6 = (void *)dst;
@@ -227,7 +226,7 @@ static bool addresses(const uint8_t *b, size_t n, struct sockaddr_storage *clien
 
 	memset(client, 0, sizeof(*client));
 	memset(dst, 0, sizeof(*dst));
-	if (n >= 20 && b[0] >> 4 == 4 && b[9] == IPPROTO_TCP) {
+	if (n >= 20 && b[0] >> 4 == 4 && (b[0] & 15) >= 5 && b[9] == IPPROTO_TCP) {
 		client->ss_family = dst->ss_family = AF_INET;
 		memcpy(&c4->sin_addr, b + 12, 4);
 		memcpy(&d4->sin_addr, b + 16, 4);
@@ -272,7 +271,7 @@ static void queued(struct relay *r, const struct nlmsghdr *h)
 	}
 	if (!known)
 		return;
-	if (addresses(payload, n, &client, &dst))
+	if (outward_addresses(payload, n, &client, &dst))
 		request(r, ntohl(header.packet_id), &client, &dst);
 	else
 		verdict(r, ntohl(header.packet_id), 0);

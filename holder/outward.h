@@ -15,4 +15,8 @@ void outward_end(struct relay *r);
 bool outward_map(const struct relay *r, const struct sockaddr_storage *dst,
 		 struct sockaddr_storage *to);
 
+/* Addresses and ports of a TCP packet of n bytes; false if it is none. */
+bool outward_addresses(const uint8_t *packet, size_t n, struct sockaddr_storage *client,
+		       struct sockaddr_storage *dst);
+
 #endif

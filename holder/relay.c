@@ -89,6 +89,8 @@ static int parse(const char *text, struct sockaddr_storage *a)
 		len = strcspn(++text, "]");
 		if (text[len] && text[len + 1] == ':')
 			port = text + len + 2;
+		else if (!text[len] || text[len + 1])
+			return guise_fail(EINVAL, "relay: \"[%s\" is no address", text);
 	} else if (strchr(text, ':') == strrchr(text, ':')) {
 		len = strcspn(text, ":");
 		if (text[len])

@@ -70,6 +70,30 @@ func TestPlanWithoutALinkHasOnlyLo(t *testing.T) {
 		`)
 }
 
+func TestRelaysAndPublicationsComeLast(t *testing.T) {
+	r := Run{Name: "x", Memory: DefaultMemory, Links: links(t, "tap:a"),
+		Relays: []Relay{{From: HostAddress, To: "127.0.0.1"}, {From: "169.254.77.11:53", To: "127.0.0.53:53"}}}
+	for _, text := range []string{"8080:80", "[::1]:5353:53/udp"} {
+		p, err := ParsePublication(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Publications = append(r.Publications, p)
+	}
+	p := r.Plan(6)
+	check(t, p.Text(), `
+		name x
+		memory 256M
+		boot
+		link eth0 tap fd=6
+		up eth0
+		relay 169.254.77.1 127.0.0.1
+		relay 169.254.77.11:53 127.0.0.53:53
+		publish fd=7 tcp 80
+		publish fd=8 udp 53
+		`)
+}
+
 func TestSecondLinkIsASecondPath(t *testing.T) {
 	l := links(t, "tap:a", "tap:b")
 	add(t, AddAddress, l, "eth0=192.0.2.2/24", "eth1=198.51.100.2/24")
