@@ -13,7 +13,8 @@
  * 4 serve	members come and go (members.c), and commands ask for things
  *		(control.c); the pump and the relays (relay.c) run in threads of
  *		their own
- * 5 end	the counters are read, the members are told, the stack ends
+ * 5 end	the counters are read, the members are told, the stack ends, and
+ *		what was started for its links
  * 6 undo	the plan's program undoes what was changed on the host; then the
  *		status says "summary ..." and closes
  *
@@ -29,6 +30,7 @@
 #include "summary.h"
 
 #include "host/sys.h"
+#include "link/link.h"
 #include "region/pump.h"
 #include "region/vcpu.h"
 
@@ -187,8 +189,10 @@ static bool live(struct plan *p, const struct args *a, int signals, char *json, 
 			guise_server_end(&server);
 		}
 	}
-	if (p->s)
+	if (p->s) {
+		guise_links_end(p->s);
 		guise_leave(p->s);
+	}
 	return !line && !err;
 }
 

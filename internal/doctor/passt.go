@@ -39,8 +39,8 @@ func (e *examination) passt() {
 	e.find("passt", OK, "", "%s starts, and would carry a stack", path)
 	if old(path) {
 		e.find("passt", Note, "sudo guise setup, or a newer passt",
-			"this passt is Debian 12's, or as old: where both directions of a connection are busy at once it damages data, "+
-				"and it does not tell that a connection was refused")
+			"this passt is Debian 12's, or as old: what comes in after a program has shut its own direction of a connection down "+
+				"it damages, and it does not tell that a connection was refused")
 	}
 }
 

@@ -130,6 +130,8 @@ int64_t guise_framing_put(struct guise_framing *f, const struct guise_iov *iov, 
 		return -EAGAIN;
 	if (f->at + f->have + length + sizeof(head) > GUISE_FRAMING_BYTES)
 		to_front(f);
+	if (sent)
+		f->skip = length + (uint32_t)sizeof(head) - sent;
 	guise_framing_head(head, length);
 	append(f, head, sizeof(head), &sent);
 	for (uint32_t i = 1; i < n; i++)
@@ -139,10 +141,25 @@ int64_t guise_framing_put(struct guise_framing *f, const struct guise_iov *iov, 
 
 struct guise_iov guise_framing_due(struct guise_framing *f)
 {
-	return (struct guise_iov){ f->data + f->at, f->have };
+	uint32_t due = f->skip;
+
+	while (due < f->have) {
+		uint32_t frame = GUISE_FRAMING_HEAD + get_length(f->data + f->at + due);
+
+		if (due && due + frame > GUISE_FRAMING_WRITE)
+			break;
+		due += frame;
+	}
+	return (struct guise_iov){ f->data + f->at, due };
 }
 
 void guise_framing_gone(struct guise_framing *f, uint32_t bytes)
 {
+	while (bytes > f->skip) {
+		bytes -= f->skip;
+		take(f, f->skip);
+		f->skip = GUISE_FRAMING_HEAD + get_length(f->data + f->at);
+	}
+	f->skip -= bytes;
 	take(f, bytes);
 }

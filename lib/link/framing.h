@@ -25,11 +25,13 @@
 #define GUISE_FRAMING_MOST  65535u
 #define GUISE_FRAMING_SKIP  (1u << 20) /* longest that is skipped */
 #define GUISE_FRAMING_BYTES (1u << 18) /* each buffer: a few of the longest frames */
+#define GUISE_FRAMING_WRITE (1u << 15) /* of several frames, written at once */
 
 struct guise_framing {
 	uint32_t at;   /* of what is in data, the first byte ... */
 	uint32_t have; /* ... and how many there are */
-	uint32_t skip; /* in: bytes of a bad frame that are still to come */
+	uint32_t skip; /* in: bytes of a bad frame that are still to come;
+			  out: of a frame, of which the rest is written */
 	uint32_t bad;  /* in: the length that ended it, or 0 */
 	uint8_t data[GUISE_FRAMING_BYTES];
 };
@@ -47,12 +49,21 @@ int64_t guise_framing_get(struct guise_framing *f, const struct guise_iov *iov, 
 
 /*
  * Out: appends the frame whose virtio-net header is iov[0], which is left
- * out, without its first `sent` bytes (of length and frame). Bytes of the
- * frame with the header; -EAGAIN: no room; -EMSGSIZE: no frame.
+ * out, without its first `sent` bytes (of length and frame), of which there
+ * may be some when there is nothing before it. Bytes of the frame with the header; -EAGAIN: no room; -EMSGSIZE: no frame.
  */
 int64_t guise_framing_put(struct guise_framing *f, const struct guise_iov *iov, uint32_t n,
 			  uint32_t sent);
-/* Out: what is to be written next, and that so many bytes of it were. */
+/*
+ * Out: what is to be written next, and that so many bytes of it were. Several
+ * frames are whole, and no more than GUISE_FRAMING_WRITE bytes; a longer one is
+ * alone.
+ *
+ * The host's kernel cuts what is written at once into pieces of 36 KiB, and a
+ * peer that runs meanwhile may read one before the next is there. So at most one
+ * cut goes through any frame. Debian 12's passt copes with that; of a frame in
+ * three pieces it may miss the last, and is out of step for good.
+ */
 struct guise_iov guise_framing_due(struct guise_framing *f);
 void guise_framing_gone(struct guise_framing *f, uint32_t bytes);
 

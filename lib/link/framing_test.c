@@ -218,6 +218,37 @@ static void out(void)
 	free(in);
 }
 
+static void writes(void)
+{
+	static const uint32_t sizes[] = { 60, 9014, 60, 20000, 65535, 1514, 40000, 14 };
+	static const uint32_t expected[] = { 72 + 9014 + 64 + 20004 - 4, 65539, 1518, 40004, 18 };
+	struct guise_framing *f = fresh();
+	struct guise_iov due;
+	bool good = true;
+
+	for (uint32_t i = 0; i < 8; i++)
+		good = good && put(f, sizes[i], 0) > 0;
+	for (uint32_t i = 0; i < 5; i++) {
+		due = guise_framing_due(f);
+		good = good && due.len == expected[i];
+		guise_framing_gone(f, (uint32_t)due.len);
+	}
+	tap(good && !f->have, "frames are written whole, and only so many at once");
+
+	put(f, 65535, 30000);
+	put(f, 1000, 0);
+	due = guise_framing_due(f);
+	good = due.len == 65539 - 30000;
+	guise_framing_gone(f, 10000);
+	put(f, 1000, 0);
+	due = guise_framing_due(f);
+	good = good && due.len == 65539 - 40000 + 2 * 1004;
+	guise_framing_gone(f, 65539 - 40000 + 4);
+	due = guise_framing_due(f);
+	tap(good && due.len == 2 * 1004 - 4, "what is left of one, and more");
+	free(f);
+}
+
 int main(void)
 {
 	cut_anywhere();
@@ -225,5 +256,6 @@ int main(void)
 	out_of_step();
 	too_long_for_the_reader();
 	out();
+	writes();
 	return tap_end();
 }

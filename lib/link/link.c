@@ -179,6 +179,13 @@ void guise_links_flush(struct guise_stack *s)
 	}
 }
 
+void guise_links_end(struct guise_stack *s)
+{
+	for (int i = 0; i < GUISE_MAX_LINKS; i++)
+		if (s->port[i].backend && s->port[i].backend->end)
+			s->port[i].backend->end(&s->port[i]);
+}
+
 int guise_link_add(struct guise_stack *s, const char *name, const char *spec)
 {
 	return guise_link_open(s, name, spec);

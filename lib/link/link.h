@@ -57,6 +57,8 @@ struct guise_link_backend {
 	int64_t (*flush)(struct guise_link_port *port);
 	/* Unmaps and frees port->state; descriptors are closed by the caller. */
 	void (*detach)(struct guise_link_port *port);
+	/* NULL, or: ends the program at the other side, with the stack. */
+	void (*end)(struct guise_link_port *port);
 	/*
 	 * NULL, or: a sentence on why the link was lost, once fd[0] has hung up.
 	 * The holder says it.
@@ -75,6 +77,9 @@ const char *guise_link_kinds(void);
  * The interface index inside the stack, or -errno.
  */
 int guise_link_open(struct guise_stack *s, const char *name, const char *spec);
+
+/* The stack ends: so does what was started for its links alone. */
+void guise_links_end(struct guise_stack *s);
 
 /* Holding the virtual CPU, about to give it up: flushes the links in tx_held. */
 void guise_links_flush(struct guise_stack *s);

@@ -5,8 +5,8 @@
  * privilege, so this is a user's way out without root.
  *
  * spec: "PATH" connects to the socket of that path; "fd=N" copies a connected
- * one. The kind "passt" is the same, with passt at the other end: what is said
- * when it ends names it.
+ * one. The kind "passt" is the same, with passt at the other end, of which more
+ * is known (see below).
  *
  * A stream knows nothing of frames, so a read may end in the middle of one, and
  * so may a write. What is there of it must be at hand for whoever carries the
@@ -28,6 +28,20 @@
  * other side: the stack does both. A peer that ends, or whose lengths make no
  * sense, loses the link: the carrier goes, as if the cable were pulled.
  *
+ * passt. Debian 12's never returns from a batch of frames of which the first
+ * opens a TCP connection and another is of the same: a SYN that was sent again
+ * before passt had read the first. Such a SYN is dropped, which costs nothing:
+ * the first is still on its way, for a stream loses nothing. (openings.h: which
+ * SYN is where. SIOCOUTQ: how much is still to be read, and more rather than less.)
+ * It also answers to the address that a packet came from last, and so everybody's
+ * answers go nowhere after one from ::, which is how IPv6 asks whether an address
+ * is in use. Nobody is there to say so, and the question is not sent.
+ *
+ * When the stack ends, passt does: on its own when it hears that nobody writes
+ * any more, or else by force. Its pid comes with the first frame: the kernel says
+ * who wrote it. As long as the socket has not hung up passt is there, for nobody
+ * else has the other end, so the pid is still its own.
+ *
  * Limits: real time only, as for a pair. Frames that were gathered or half
  * written when the last process with the link is killed are lost, as on a wire.
  */
@@ -35,13 +49,19 @@
 #include "link/backends.h"
 #include "link/frame.h"
 #include "link/framing.h"
+#include "link/openings.h"
 #include "region/stack.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_ether.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -55,18 +75,26 @@
 #define PASST_MTU    65520u   /* passt's own default */
 #define STREAM_IOV   (20 + 2) /* the port's most: MAX_SKB_FRAGS and both heads */
 
+#define PASST_PATIENCE 2000 /* ms, for its end */
+#define IPV6_SOURCE    (ETH_HLEN + 8u)
+
 struct buffers {
 	struct guise_framing in, out;
+	uint64_t written; /* bytes that the socket took, ever */
+	/* For passt alone: */
+	int32_t pid; /* 0: not known yet */
+	struct guise_openings openings;
 };
 
 struct stream_end {
 	struct buffers *b;
 	struct guise_region *region;
 	struct guise_link *link;
+	bool passt;
 	uint32_t bit;
 };
 
-static int64_t stream_send(int fd, const struct iovec *iov, size_t n)
+static int64_t stream_send(struct stream_end *e, int fd, const struct iovec *iov, size_t n)
 {
 	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = n };
 	long ret;
@@ -74,6 +102,8 @@ static int64_t stream_send(int fd, const struct iovec *iov, size_t n)
 	do
 		ret = host_sys(SYS_sendmsg, fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (ret == -EINTR);
+	if (ret > 0)
+		e->b->written += (uint64_t)ret;
 	return ret;
 }
 
@@ -87,7 +117,7 @@ static int64_t stream_flush(struct guise_link_port *port)
 	while ((due = guise_framing_due(out)).len) {
 		struct iovec iov = { due.base, due.len };
 
-		ret = stream_send(port->fd[0], &iov, 1);
+		ret = stream_send(e, port->fd[0], &iov, 1);
 		if (ret == -EAGAIN)
 			return ret;
 		/* The peer is gone, which `in` will hear: nobody wants the rest. */
@@ -109,7 +139,8 @@ static void hold(const struct stream_end *e)
 }
 
 /* A big frame from where it lies; how much of it and its length went, or -errno. */
-static int64_t send_at_once(int fd, const struct guise_iov *iov, uint32_t n, uint32_t length)
+static int64_t send_at_once(struct stream_end *e, int fd, const struct guise_iov *iov, uint32_t n,
+			    uint32_t length)
 {
 	uint8_t head[GUISE_FRAMING_HEAD];
 	struct iovec pieces[STREAM_IOV];
@@ -118,7 +149,7 @@ static int64_t send_at_once(int fd, const struct guise_iov *iov, uint32_t n, uin
 	pieces[0] = (struct iovec){ head, sizeof(head) };
 	for (uint32_t i = 1; i < n; i++)
 		pieces[i] = (struct iovec){ iov[i].base, iov[i].len };
-	return stream_send(fd, pieces, n);
+	return stream_send(e, fd, pieces, n);
 }
 
 static int64_t stream_out(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
@@ -131,7 +162,7 @@ static int64_t stream_out(struct guise_link_port *port, const struct guise_iov *
 	if (!length)
 		return -EMSGSIZE;
 	if (!out->have && length >= STREAM_BIG && n <= STREAM_IOV) {
-		sent = send_at_once(port->fd[0], iov, n, length);
+		sent = send_at_once(e, port->fd[0], iov, n, length);
 		if (sent == (int64_t)(GUISE_FRAMING_HEAD + length))
 			return (int64_t)GUISE_FRAME_HDR + length;
 		if (sent < 0 && sent != -EAGAIN)
@@ -148,6 +179,78 @@ static int64_t stream_out(struct guise_link_port *port, const struct guise_iov *
 			stream_flush(port); /* what is left is held */
 	}
 	return ret;
+}
+
+/* Whether the other end may not have read yet what ends there in the stream. */
+static bool may_be_unread(const struct stream_end *e, int fd, uint64_t end)
+{
+	int unread = 0;
+
+	host_sys(SYS_ioctl, fd, SIOCOUTQ, &unread);
+	return end + (uint64_t)unread > e->b->written;
+}
+
+/* Whether it is a packet of IPv6 that has no source address. */
+static bool from_nowhere(const struct guise_iov *iov, uint32_t n)
+{
+	static const uint8_t none[16];
+	const uint8_t *frame = n > 1 ? iov[1].base : NULL;
+
+	return frame && iov[1].len >= IPV6_SOURCE + sizeof(none) && frame[12] == ETH_P_IPV6 >> 8 &&
+	       frame[13] == (ETH_P_IPV6 & 0xff) && !memcmp(frame + IPV6_SOURCE, none, sizeof(none));
+}
+
+static int64_t passt_out(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
+{
+	struct stream_end *e = port->state;
+	uint64_t key = guise_opening_key(iov, n), end;
+	int64_t ret;
+
+	if (from_nowhere(iov, n))
+		return (int64_t)GUISE_FRAME_HDR + guise_framing_length(iov, n);
+	if (!key)
+		return stream_out(port, iov, n);
+	end = guise_openings_end(&e->b->openings, key);
+	if (end && may_be_unread(e, port->fd[0], end))
+		return (int64_t)GUISE_FRAME_HDR + guise_framing_length(iov, n);
+	ret = stream_out(port, iov, n);
+	if (ret > 0)
+		guise_openings_note(&e->b->openings, key, e->b->written + e->b->out.have);
+	return ret;
+}
+
+static int set_credentials(int fd, int wanted)
+{
+	return (int)host_sys(SYS_setsockopt, fd, SOL_SOCKET, SO_PASSCRED, &wanted, sizeof(wanted));
+}
+
+/* Takes in what there is, and who wrote it. */
+static long receive_with_pid(struct stream_end *e, int fd, struct guise_iov room)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
+	struct iovec iov = { room.base, room.len };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	long ret = host_sys(SYS_recvmsg, fd, &m, MSG_DONTWAIT);
+	struct cmsghdr *c = ret > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+	struct ucred writer;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
+		memcpy(&writer, CMSG_DATA(c), sizeof(writer));
+		e->b->pid = writer.pid; /* 0 where we are in another PID namespace */
+		if (writer.pid)
+			set_credentials(fd, 0);
+	}
+	return ret;
+}
+
+static long receive(struct stream_end *e, int fd, struct guise_iov room)
+{
+	if (e->passt && !e->b->pid)
+		return receive_with_pid(e, fd, room);
+	return host_sys(SYS_recvfrom, fd, room.base, room.len, MSG_DONTWAIT, NULL, NULL);
 }
 
 static int64_t stream_in(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
@@ -176,8 +279,7 @@ static int64_t stream_in(struct guise_link_port *port, const struct guise_iov *i
 		if (reads++ == STREAM_READS)
 			return -EAGAIN;
 		room = guise_framing_room(in);
-		ret = host_sys(SYS_recvfrom, port->fd[0], room.base, room.len, MSG_DONTWAIT, NULL,
-			       NULL);
+		ret = receive(e, port->fd[0], room);
 		if (ret == -EINTR || ret == -EAGAIN)
 			return -EAGAIN;
 		if (ret <= 0)
@@ -209,6 +311,7 @@ static int stream_attach(struct guise_stack *s, struct guise_link *link,
 	e->b = (struct buffers *)addr;
 	e->region = s->region;
 	e->link = link;
+	e->passt = !strcmp(link->kind, "passt");
 	e->bit = 1u << (link - s->region->links);
 	port->state = e;
 	return 0;
@@ -286,9 +389,13 @@ static int stream_open(struct guise_stack *s, struct guise_link *link, struct gu
 	for (int i = 0; i < GUISE_LINK_FDS && err; i++)
 		if (port->fd[i] >= 0)
 			host_sys(SYS_close, port->fd[i]);
+	if (err)
+		return err;
+	if (((struct stream_end *)port->state)->passt)
+		set_credentials(fd, 1);
 	if (!link->mtu)
 		link->mtu = strcmp(kind, "passt") ? STREAM_MTU : PASST_MTU;
-	return err;
+	return 0;
 }
 
 static void stream_detach(struct guise_link_port *port)
@@ -298,6 +405,17 @@ static void stream_detach(struct guise_link_port *port)
 	host_sys(SYS_munmap, e->b, sizeof(*e->b));
 	free(e);
 	port->state = NULL;
+}
+
+static void passt_end(struct guise_link_port *port)
+{
+	struct stream_end *e = port->state;
+	struct pollfd hang_up = { .fd = port->fd[0] };
+	struct timespec patience = { PASST_PATIENCE / 1000, PASST_PATIENCE % 1000 * 1000000L };
+
+	host_sys(SYS_shutdown, port->fd[0], SHUT_WR);
+	if (!host_sys(SYS_ppoll, &hang_up, 1, &patience, NULL, 0) && e->b->pid)
+		host_sys(SYS_kill, e->b->pid, SIGKILL);
 }
 
 static void stream_epitaph(const struct guise_link *link, char *text, size_t size)
@@ -316,19 +434,27 @@ static void stream_epitaph(const struct guise_link *link, char *text, size_t siz
 			 link->name, peer);
 }
 
-/* One backend under two names: who is at the other end is what a user wants to read. */
-#define BACKEND(word)                      \
-	{                                  \
-		.kind = (word),            \
-		.room_by_pollout = true,   \
-		.open = stream_open,       \
-		.attach = stream_attach,   \
-		.out = stream_out,         \
-		.in = stream_in,           \
-		.flush = stream_flush,     \
-		.detach = stream_detach,   \
-		.epitaph = stream_epitaph, \
-	}
+const struct guise_link_backend guise_link_stream = {
+	.kind = "stream",
+	.room_by_pollout = true,
+	.open = stream_open,
+	.attach = stream_attach,
+	.out = stream_out,
+	.in = stream_in,
+	.flush = stream_flush,
+	.detach = stream_detach,
+	.epitaph = stream_epitaph,
+};
 
-const struct guise_link_backend guise_link_stream = BACKEND("stream");
-const struct guise_link_backend guise_link_passt = BACKEND("passt");
+const struct guise_link_backend guise_link_passt = {
+	.kind = "passt",
+	.room_by_pollout = true,
+	.open = stream_open,
+	.attach = stream_attach,
+	.out = passt_out,
+	.in = stream_in,
+	.flush = stream_flush,
+	.detach = stream_detach,
+	.end = passt_end,
+	.epitaph = stream_epitaph,
+};

@@ -72,6 +72,58 @@ def test_passt_ends_with_the_stack_whoever_is_killed(user: UserSide, victim: str
         eventually(lambda: not passts(user.far), "passt has ended")
 
 
+def only_passt(far: Namespace) -> int:
+    [pid] = passts(far)
+    return pid
+
+
+def test_passt_that_hangs_is_ended_with_the_stack(user: UserSide, content: Content) -> None:
+    script = f"""
+import socket, sys
+socket.create_connection(({user.peer!r}, {content.port}), 30).close()
+print("has been there", flush=True)
+sys.stdin.readline()
+"""
+    with user.start(PYTHON, "-c", script, stdin=-1) as process:
+        wait_until_says(process, "has been there")
+        os.kill(only_passt(user.far), signal.SIGSTOP)
+        assert process.stdin
+        process.stdin.close()
+        process.finish().expect()
+        eventually(lambda: not passts(user.far), "passt has ended")
+
+
+def test_a_connection_that_passt_is_slow_to_see_is_made(user: UserSide, content: Content) -> None:
+    """Debian 12's passt never comes back from two SYNs of one connection that it reads at once."""
+    script = f"""
+import select, socket, sys
+where = ({user.peer!r}, {content.port})
+socket.create_connection(where, 30).close()
+print("has been there", flush=True)
+sys.stdin.readline()
+with socket.socket() as s:
+    s.setblocking(False)
+    s.connect_ex(where)
+    while not s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)[2]:
+        pass
+    print("asked twice", flush=True)
+    select.select([], [s], [], 30)
+    s.settimeout(30)
+    s.sendall(b"GET /blob HTTP/1.0\\r\\n\\r\\n")
+    print(s.recv(8))
+"""
+    with user.start(PYTHON, "-c", script, stdin=-1) as process:
+        wait_until_says(process, "has been there")
+        os.kill(only_passt(user.far), signal.SIGSTOP)
+        assert process.stdin
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        wait_until_says(process, "asked twice")
+        os.kill(only_passt(user.far), signal.SIGCONT)
+        done = process.finish().expect()
+    assert "HTTP/1." in done.text, done
+
+
 def test_passt_that_dies_in_mid_transfer_is_said(user: UserSide, content: Content) -> None:
     """What is connected waits, as behind a pulled cable; a new connection finds no way."""
     script = f"""
