@@ -132,11 +132,13 @@ def test_what_make_check_leaves_out_is_said_to_be_slow() -> None:
     assert not unsaid
 
 
-def test_every_top_folder_is_a_layer() -> None:
+def test_every_folder_is_a_layer_or_part_of_one() -> None:
     section = re.search(r"^## Layers$(.*?)^## ", ARCHITECTURE.read_text("utf-8"), re.M | re.S)
     assert section
     listed = set(re.findall(r"^(\w+)/", section[1], re.MULTILINE))
     assert listed == {path.split("/")[0] for path in tracked() if re.match(r"\w+/", path)}
+    parts = {path.split("/")[1] for path in tracked() if re.match(r"(lib|internal)/\w+/", path)}
+    assert [part for part in parts if not re.search(rf"\b{part}\b", section[1])] == []
 
 
 def flags_in_help(command: str) -> set[str]:
