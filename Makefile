@@ -287,6 +287,8 @@ install: all
 		$(BUILD)/libguise-preload.so $(DESTDIR)$(PREFIX)/lib/guise/
 	install -m 644 include/guise/*.h $(DESTDIR)$(PREFIX)/include/guise/
 	install -D -m 644 docs/guise.1 $(DESTDIR)$(PREFIX)/share/man/man1/guise.1
+	install -D -m 644 docs/guise-config.5 $(DESTDIR)$(PREFIX)/share/man/man5/guise-config.5
+	install -D -m 644 docs/guise.schema.json $(DESTDIR)$(PREFIX)/share/guise/guise.schema.json
 
 ## clean: removes build/, except what the kernel was built from and into
 clean:

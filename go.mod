@@ -4,6 +4,7 @@ go 1.24.0
 
 require (
 	github.com/google/nftables v0.3.0
+	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	github.com/vishvananda/netlink v1.3.1

@@ -10,6 +10,9 @@
  *			and what only the stack can tell ({"sockets":N}), when it does
  *	ticket		"ok" with a ticket of its own: the right to join, as a
  *			descriptor
+ *	keep		"ok": the stack stays when its last program leaves. So whoever starts a
+ *			named stack holds a ticket until all is well, and should it be
+ *			killed before, the stack goes with it
  *	down MS		"ok N": the stack ends, when its N members have left, or
  *			after MS milliseconds. No further ticket is given. The
  *			connection hangs up when everything is undone
@@ -49,7 +52,10 @@
 
 #define CLIENTS   64
 #define TICKETS   1024
-#define DRAIN_MAX 86400000ull /* a day, in ms */
+#define DRAIN_MAX 315360000000ull /* ten years, in ms: until the last program has left */
+
+/* How long the watch of members may sleep while an end is set. */
+#define LOOK_MAX 3600000
 
 /* How long to wait for the lock of the folder, which others hold for moments. */
 #define LOCK_TRIES    200
@@ -69,7 +75,7 @@ struct control {
 	int ticket[TICKETS];
 	unsigned int tickets;
 	uint64_t began; /* ns */
-	bool started, ending;
+	bool started, keep, ending;
 	uint64_t deadline; /* ns */
 
 	pthread_t teller;
@@ -170,8 +176,18 @@ bool control_ending(const struct control *c, int *ms)
 	if (!c || !c->ending)
 		return false;
 	now = guise_host_now();
-	*ms = now < c->deadline ? (int)((c->deadline - now) / 1000000) + 1 : 0;
+	*ms = 0;
+	if (now < c->deadline) {
+		uint64_t left = (c->deadline - now) / 1000000 + 1;
+
+		*ms = left < LOOK_MAX ? (int)left : LOOK_MAX;
+	}
 	return true;
+}
+
+bool control_keeps(const struct control *c)
+{
+	return c && c->keep;
 }
 
 /* ---- answers -------------------------------------------------------------------- */
@@ -321,6 +337,9 @@ static void answer_request(struct control *c, int client, const char *request)
 		answer_status(c, client);
 	} else if (!strcmp(request, "ticket")) {
 		answer_ticket(c, client);
+	} else if (!strcmp(request, "keep")) {
+		c->keep = true;
+		answer(client, "ok", -1);
 	} else if (sscanf(request, "down %llu%n", &ms, &end) == 1 && !request[end]) {
 		answer_down(c, client, ms);
 	} else {

@@ -25,7 +25,9 @@ int control_fd(const struct control *c);
 void control_turn(struct control *c, void (*came)(void *arg, unsigned int proc), void *arg);
 /* Whether a ticket that was handed out may still be used. */
 bool control_has_tickets(const struct control *c);
-/* Somebody asked for the end; ms until it must come (0: now). */
+/* Whether the stack stays without members. */
+bool control_keeps(const struct control *c);
+/* Somebody asked for the end; ms until it must come (0: now), or until the next look. */
 bool control_ending(const struct control *c, int *ms);
 /* The end has come: nothing is answered any more, and the path is free again.
  * Whoever asked for the end hears of it when this process has ended. */

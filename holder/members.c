@@ -216,7 +216,7 @@ static bool wanted(const struct watch *w, bool keep)
 
 	if (control_ending(w->control, &until_end))
 		return used && until_end;
-	return used || keep;
+	return used || keep || control_keeps(w->control);
 }
 
 int members_serve(struct guise_server *v, struct control *control, int signals, bool keep)

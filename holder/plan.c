@@ -232,14 +232,41 @@ static int apply_route(struct plan *p, char **word, int words)
 
 static int apply_rule(struct plan *p, char **word, int words)
 {
-	unsigned int table;
+	struct guise_rule rule = { 0 };
+	struct {
+		const char *name;
+		const char **text;
+		uint32_t *number;
+	} known[] = {
+		{ "from", &rule.from, NULL },     { "to", &rule.to, NULL },
+		{ "iif", &rule.iif, NULL },       { "oif", &rule.oif, NULL },
+		{ "fwmark", NULL, &rule.fwmark }, { "priority", NULL, &rule.priority },
+		{ "table", NULL, &rule.table },
+	};
+	const size_t n = sizeof(known) / sizeof(known[0]);
 
-	(void)words;
-	if (strcmp(word[1], "from") || strcmp(word[3], "table"))
-		return guise_fail(EINVAL, "rule: expected \"rule from PREFIX table N\"");
-	if (parse_table(word[4], &table))
-		return -EINVAL;
-	return guise_rule_add(p->s, word[2], table);
+	for (int i = 1; i < words; i += 2) {
+		uint64_t value;
+		size_t k = 0;
+
+		while (k < n && strcmp(word[i], known[k].name))
+			k++;
+		if (k == n)
+			return guise_fail(EINVAL,
+					  "rule: unknown word \"%s\"; known are from, to, iif, "
+					  "oif, fwmark, priority, table",
+					  word[i]);
+		if (i + 1 == words)
+			return guise_fail(EINVAL, "rule: %s needs a value", word[i]);
+		if (known[k].text) {
+			*known[k].text = word[i + 1];
+			continue;
+		}
+		if (guise_unit_count(word[i + 1], word[i], &value))
+			return -EINVAL;
+		*known[k].number = (uint32_t)value;
+	}
+	return guise_rule_add(p->s, &rule);
 }
 
 static int apply_qdisc(struct plan *p, char **word, int words)
@@ -339,7 +366,9 @@ static const struct directive directives[] = {
 	{ "up", STACK, 1, 1, "IFNAME", apply_up },
 	{ "address", STACK, 2, 2, "IFNAME ADDR/LEN", apply_address },
 	{ "route", STACK, 3, 7, "DST [via ADDR] [dev IFNAME] [table N]", apply_route },
-	{ "rule", STACK, 4, 4, "from PREFIX table N", apply_rule },
+	{ "rule", STACK, 2, 14,
+	  "[from PREFIX] [to PREFIX] [iif IFNAME] [oif IFNAME] [fwmark N] [priority N] table N",
+	  apply_rule },
 	{ "qdisc", STACK, 2, MANY, "IFNAME SPEC...", apply_qdisc },
 	{ "sysctl", STACK, 2, MANY, "KEY VALUE...", apply_sysctl },
 	{ "mptcp", STACK, 3, MANY, "endpoint ADDR dev IFNAME FLAG... | limits ADD_ADDR SUBFLOWS",

@@ -75,6 +75,8 @@ static void applies(void)
 		   "address lo 192.0.2.1/32\n"
 		   "route 198.51.100.0/24 dev lo table 9\n"
 		   "rule from 192.0.2.1 table 9\n"
+		   "rule to 10.0.0.0/8 iif lo oif lo fwmark 7 priority 100 table 10\n"
+		   "rule fwmark 3 table 11\n"
 		   "qdisc lo netem delay 1ms loss 0.1% seed 3\n"
 		   "mptcp limits 2 3\n"
 		   "mptcp endpoint 192.0.2.1 dev lo signal\n"
@@ -102,7 +104,10 @@ static void applies(void)
 	stops("memory 32M\nlink eth0 tap fd=0\n", 2, "not a tap");
 	stops("memory 32M\nroute default over lo\n", 2, "via, dev, table");
 	stops("memory 32M\nroute default dev lo table\n", 2, "table needs a value");
-	stops("memory 32M\nrule to 10.0.0.0/8 table 7\n", 2, "rule from PREFIX table N");
+	stops("memory 32M\nrule via 10.0.0.0/8 table 7\n", 2, "from, to, iif");
+	stops("memory 32M\nrule to 10.0.0.0/8 table\n", 2, "table needs a value");
+	stops("memory 32M\nrule fwmark x table 7\n", 2, "fwmark");
+	stops("memory 32M\nrule from 10.0.0.0/8 to fd00::/8 table 7\n", 2, "IPv6");
 	stops("memory 32M\nmptcp limits 1 x\n", 2, "no number");
 	stops("memory 32M\nmptcp endpoint 192.0.2.1 lo signal\n", 2, "mptcp endpoint ADDR dev");
 	stops("memory 32M\nqdisc lo netem delay 5\n", 2, "ms");

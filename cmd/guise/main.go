@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"guise/internal/config"
 	"guise/internal/holder"
 	"guise/internal/hostnet"
 	"guise/internal/suggest"
@@ -81,7 +82,8 @@ func action(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command
 		switch {
 		case err == nil || errors.As(err, &failure{}):
 			return err
-		case errors.As(err, &hostnet.Refusal{}):
+		case errors.As(err, &hostnet.Refusal{}), errors.As(err, &config.Mistake{}), errors.As(err, &holder.NoStackError{}),
+			errors.As(err, &holder.RefusedError{}), errors.Is(err, holder.ErrNameTaken):
 			return failure{statusUsage, err}
 		}
 		return failure{statusFailed, err}
@@ -116,7 +118,7 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(explainFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newLs(), newPath(), newSetup(), newDoctor(), newBench(), newUndo())
+	root.AddCommand(newRun(), newUp(), newLs(), newExec(), newUpgrade(), newDown(), newProfiles(), newPath(), newSetup(), newDoctor(), newBench(), newUndo())
 	return root
 }
 

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 
+	"guise/internal/holder"
 	"guise/internal/hostnet"
 	"guise/internal/plan"
 )
@@ -21,35 +23,32 @@ type names struct {
 	publications []*plan.Publication
 }
 
-// readNames checks --dns, --localhost and --publish. A stack without links is
-// one without ways to the host, unless they are asked for.
-func (f *runFlags) readNames(s *settings) error {
-	for _, text := range f.dns {
+// readNames checks name servers, localhost and published ports. A stack without
+// links is one without ways to the host, unless they are asked for.
+func (w *wishes) readNames(s *settings) error {
+	for i, text := range w.DNS {
 		addr, err := netip.ParseAddr(text)
 		if err != nil {
-			return usage("--dns: %q is no address; expected one as in 192.0.2.53 or 2001:db8::53", text)
+			return w.wrong(fmt.Sprintf("dns.%d", i), fmt.Errorf("%q is no address; expected one as in 192.0.2.53 or 2001:db8::53", text))
 		}
 		s.dns = append(s.dns, addr)
 	}
-	switch f.localhost {
-	case "":
-		s.localhost = len(s.Links) > 0
-		s.relayed = s.localhost
-	case "on":
-		s.localhost, s.relayed = true, true
-	case "off":
-		s.relayed = len(s.Links) > 0
-	default:
-		return usage("--localhost: %q is neither on nor off", f.localhost)
+	s.localhost = len(s.Links) > 0
+	s.relayed = s.localhost
+	if w.Localhost != nil {
+		s.localhost = *w.Localhost
+		s.relayed = s.relayed || s.localhost
 	}
 	if s.localhost {
 		s.Relays = append(s.Relays, plan.LocalhostRelays()...)
 	}
-	for _, text := range f.publish {
+	for i, text := range w.Publish {
+		key := fmt.Sprintf("publish.%d", i)
 		p, err := plan.ParsePublication(text)
 		if err != nil {
-			return usage("--publish: %w", err)
+			return w.wrong(key, err)
 		}
+		p.Flag = w.origin(key, text)
 		s.publications = append(s.publications, p)
 		s.Publications = append(s.Publications, p)
 	}
@@ -76,6 +75,17 @@ func (s *settings) environment() (env []string) {
 			plan.HostAddress, plan.HostName, plan.HostAddress6, plan.HostName))
 	}
 	return env
+}
+
+// tell has the holder keep what a program on the stack has to be told.
+func (s *settings) tell(env []string) {
+	if s.MPTCP {
+		env = append(env, "GUISE_MPTCP=1")
+	}
+	for _, variable := range env {
+		name, value, _ := strings.Cut(variable, "=")
+		s.Control.Told[toldEnvironment+name] = holder.Escape(value)
+	}
 }
 
 // bindPorts takes the host's ports for the stack, and says which ones the

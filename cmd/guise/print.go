@@ -40,10 +40,20 @@ func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
 	}
 	show("name", s.Name, name)
 	show("memory", f.memory, flag("memory"))
-	show("cc", cmp.Or(s.CC, plan.CongestionControls[0]), flag("cc"))
-	show("mptcp", fmt.Sprint(s.MPTCP), flag("mptcp"))
-	for _, sysctl := range s.Sysctls {
-		show("sysctl", sysctl.String(), "--sysctl")
+	profiled := func(name string) string {
+		if f.profile != "" && !cmd.Flags().Changed(name) {
+			return "--profile " + f.profile
+		}
+		return flag(name)
+	}
+	show("cc", cmp.Or(s.CC, plan.CongestionControls[0]), profiled("cc"))
+	show("mptcp", fmt.Sprint(s.MPTCP), profiled("mptcp"))
+	for i, sysctl := range s.Sysctls {
+		origin := "--sysctl"
+		if i < len(s.Sysctls)-len(f.sysctls) {
+			origin = "--profile " + f.profile
+		}
+		show("sysctl", sysctl.String(), origin)
 	}
 	if len(s.Links) == 0 {
 		show("link", "none", "--link")

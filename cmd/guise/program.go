@@ -119,14 +119,20 @@ func interpreterOf(path string) (string, bool) {
 	return string(words[0]), true
 }
 
-func unpreloadable(path string) string {
+// gainsPrivileges says whether the loader ignores $LD_PRELOAD for that program.
+func gainsPrivileges(path string) bool {
 	var st unix.Stat_t
-	if unix.Stat(path, &st) == nil && os.Geteuid() != 0 {
-		_, err := unix.Getxattr(path, "security.capability", nil)
-		if st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 && int(st.Uid) != os.Geteuid() || err == nil {
-			return "gains privileges when it starts (setuid, or file capabilities), and the loader ignores $LD_PRELOAD then, " +
-				"unless root starts it (sudo)"
-		}
+	if os.Geteuid() == 0 || unix.Stat(path, &st) != nil {
+		return false
+	}
+	_, err := unix.Getxattr(path, "security.capability", nil)
+	return st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 && int(st.Uid) != os.Geteuid() || err == nil
+}
+
+func unpreloadable(path string) string {
+	if gainsPrivileges(path) {
+		return "gains privileges when it starts (setuid, or file capabilities), and the loader ignores $LD_PRELOAD then, " +
+			"unless root starts it (sudo)"
 	}
 	program, err := elf.Open(path)
 	if err != nil {

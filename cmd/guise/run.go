@@ -12,14 +12,16 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"guise/internal/config"
 	"guise/internal/holder"
-	"guise/internal/hostnet"
 	"guise/internal/plan"
 )
 
 type runFlags struct {
+	stack       string
 	cc          string
 	mptcp       bool
 	sysctls     []string
@@ -32,6 +34,7 @@ type runFlags struct {
 	localhost   string
 	netem       string
 	name        string
+	profile     string
 	memory      string
 	printConfig bool
 	verbose     bool
@@ -67,6 +70,8 @@ func newRun() *cobra.Command {
 	// What follows CMD is CMD's, whether there is a -- or not.
 	flags.SetInterspersed(false)
 	flags.SortFlags = false
+	flags.StringVar(&f.stack, "stack", "", "run the program on the stack `STACK`, which is there already (guise ls); no other flag may stand beside it")
+	cmd.RegisterFlagCompletionFunc("stack", completeStacks)
 	flags.StringVar(&f.cc, "cc", "", "congestion control `NAME` of the stack: "+strings.Join(plan.CongestionControls, ", "))
 	flags.BoolVar(&f.mptcp, "mptcp", false, "make each TCP socket a Multipath TCP socket")
 	flags.StringArrayVar(&f.sysctls, "sysctl", nil, "set a sysctl of the stack, as `KEY=VALUE` (repeatable)")
@@ -81,75 +86,78 @@ func newRun() *cobra.Command {
 	flags.StringVar(&f.localhost, "localhost", "", "`on`: "+plan.HostName+" is the host's localhost, or off (default on, but off with --link none)")
 	flags.StringVar(&f.netem, "netem", "", "impair what the stack sends by `SPEC`, as tc-netem(8) says it: \"delay 20ms loss 0.2%\"")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the stack, for messages (default: the program's)")
+	flags.StringVar(&f.profile, "profile", "", "begin with the settings of the profile `NAME`; guise profiles lists them")
 	flags.StringVar(&f.memory, "memory", "256M", "`SIZE` of the stack's memory")
 	flags.BoolVar(&f.printConfig, "print-config", false, "print what would be done, and do nothing")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "stay beside the program, and say what went over the wire when it has ended")
 	return cmd
 }
 
-// settings are what the flags say, checked.
-type settings struct {
-	plan.Run
-	names
-}
-
-func (f *runFlags) settings(command []string) (*settings, error) {
-	s := &settings{}
-	s.Name, s.CC, s.MPTCP, s.Netem = f.name, f.cc, f.mptcp, strings.TrimSpace(f.netem)
-	var err error
-	if s.Name == "" && len(command) > 0 {
-		s.Name = filepath.Base(command[0])
-	}
-	if err = plan.CheckName(s.Name); err != nil {
-		if f.name != "" {
-			return nil, usage("--name: %w", err)
-		}
-		s.Name = "guise"
-	}
-	if f.cc != "" {
-		if err := plan.CheckCongestionControl(f.cc); err != nil {
-			return nil, usage("--cc: %w", err)
-		}
-	}
-	if s.Memory, err = plan.ParseMemory(f.memory); err != nil {
-		return nil, usage("--memory: %w", err)
-	}
+// wishes are what the flags say.
+func (f *runFlags) wishes() (*wishes, error) {
+	w := &wishes{origin: plan.FlagOrigin, Stack: &config.Stack{
+		Name: f.name, Profile: f.profile, Memory: f.memory, CC: f.cc, Netem: f.netem,
+		DNS: f.dns, Publish: f.publish, MPTCP: config.MPTCP{Enabled: f.mptcp},
+	}}
 	for _, text := range f.sysctls {
 		sysctl, err := plan.ParseSysctl(text)
 		if err != nil {
 			return nil, usage("--sysctl: %w", err)
 		}
-		s.Sysctls = append(s.Sysctls, sysctl)
+		w.AddSysctl(sysctl.Key, sysctl.Value)
+	}
+	switch on := f.localhost == "on"; f.localhost {
+	case "":
+	case "on", "off":
+		w.Localhost = &on
+	default:
+		return nil, usage("--localhost: %q is neither on nor off", f.localhost)
 	}
 	if f.offload != "on" && f.offload != "off" {
 		return nil, usage("--offload: %q is neither on nor off", f.offload)
 	}
-	if s.Links, err = plan.ParseLinks(f.links, f.offload == "on"); err != nil {
+	var err error
+	if w.links, err = plan.ParseLinks(f.links, f.offload == "on"); err != nil {
 		return nil, usage("--link: %w", err)
 	}
 	for _, text := range f.ips {
-		if err := plan.AddAddress(s.Links, text); err != nil {
+		if err := plan.AddAddress(w.links, text); err != nil {
 			return nil, usage("--ip: %w", err)
 		}
 	}
 	for _, text := range f.gateways {
-		if err := plan.AddGateway(s.Links, text); err != nil {
+		if err := plan.AddGateway(w.links, text); err != nil {
 			return nil, usage("--gateway: %w", err)
 		}
 	}
-	if err := f.readNames(s); err != nil {
+	return w, nil
+}
+
+// settings are what the flags say, checked. A stack without a name has that of its program.
+func (f *runFlags) settings(command []string) (*settings, error) {
+	w, err := f.wishes()
+	if err != nil {
 		return nil, err
 	}
-	if err := plan.CheckNetem(s.Netem); err != nil {
-		return nil, usage("--netem: %w", err)
+	fallback := ""
+	if len(command) > 0 {
+		fallback = filepath.Base(command[0])
 	}
-	if s.Netem != "" && len(s.Links) == 0 {
-		return nil, usage("--netem impairs a link, and --link none leaves none")
+	s, err := w.settings(fallback)
+	if err != nil {
+		return nil, err
+	}
+	s.id = fmt.Sprint(os.Getpid())
+	if f.name != "" {
+		s.id = f.name + "_" + s.id
 	}
 	return s, nil
 }
 
 func (f *runFlags) run(cmd *cobra.Command, command []string) error {
+	if f.stack != "" {
+		return f.runOn(cmd, command)
+	}
 	s, err := f.settings(command)
 	if err != nil {
 		return err
@@ -173,7 +181,13 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	}
 	more := s.environment()
 	stop := catchSignals(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	h, err := f.prepare(s, stop)
+	socket, err := s.listen("")
+	if err == nil {
+		s.tell(more)
+	} else if f.verbose {
+		complain(fmt.Errorf("guise ls does not list this stack: %w", err))
+	}
+	h, err := s.prepare(socket, f.verbose, stop)
 	if err != nil {
 		return err
 	}
@@ -199,55 +213,29 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	return errors.Join(execute(program, command, env), abandon(h))
 }
 
-// prepare makes the host ready, and then the stack. When it fails, it has
-// undone what it did.
-func (f *runFlags) prepare(s *settings, stop <-chan os.Signal) (h *holder.Holder, err error) {
-	id := fmt.Sprint(os.Getpid())
-	if f.name != "" {
-		id = f.name + "_" + id
+// runOn runs the program on a stack that is there already.
+func (f *runFlags) runOn(cmd *cobra.Command, command []string) error {
+	var beside []string
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if flag.Name != "stack" {
+			beside = append(beside, "--"+flag.Name)
+		}
+	})
+	if len(beside) > 0 {
+		return usage("--stack %s is a stack that is there already, and %s would be of a new one; expected --stack alone",
+			f.stack, strings.Join(beside, ", "))
 	}
-	ports, err := s.bindPorts()
+	if len(command) == 0 {
+		return usage("no program to run; expected guise run --stack %s -- CMD [ARG...]", f.stack)
+	}
+	program, err := findProgram(command[0])
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer closeAll(ports)
-	socket, err := s.listen("")
-	if err != nil && f.verbose {
-		complain(fmt.Errorf("guise ls does not list this stack: %w", err))
+	if err := checkPreloadable(program); err != nil {
+		return err
 	}
-	defer func() {
-		if err != nil {
-			socket.Remove()
-		}
-	}()
-	host, err := hostnet.Prepare(id, s.Links)
-	if err != nil {
-		return nil, err
-	}
-	defer host.CloseLinks()
-	if f.verbose {
-		for _, note := range host.Notes {
-			complain(errors.New(note))
-		}
-	}
-	if journal := host.Journal(); journal != "" {
-		self, err := os.Executable()
-		if err == nil {
-			s.Undo, err = plan.NewUndo(self, journal)
-		}
-		if err != nil {
-			return nil, errors.Join(err, host.Undo())
-		}
-	}
-	h, pid, err := raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files()), stop)
-	if err != nil {
-		return nil, errors.Join(err, host.Undo())
-	}
-	socket.Close()
-	if err := host.HandOver(pid); err != nil {
-		return nil, errors.Join(err, abandon(h))
-	}
-	return h, nil
+	return join(f.stack, program, command)
 }
 
 // abandon gives up a stack that no program came to; its holder undoes what

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -74,6 +75,9 @@ type Client struct {
 	id string
 	fd int
 }
+
+// Dial connects to the holder that answers at that path.
+func Dial(path string) (*Client, error) { return Stack{ID: filepath.Base(path), path: path}.Dial() }
 
 // Dial connects to the holder of a stack.
 func (s Stack) Dial() (*Client, error) {
@@ -188,6 +192,12 @@ func (c *Client) Ticket() (*os.File, error) {
 		return nil, fmt.Errorf("the holder of %s sent no ticket: this process has too many open files", c.id)
 	}
 	return os.NewFile(uintptr(fd), "ticket"), nil
+}
+
+// Keep has the stack stay when its last program leaves.
+func (c *Client) Keep() error {
+	_, _, err := c.ask("keep")
+	return err
 }
 
 // Down has the stack end once nobody is on it any more, or after that time. It

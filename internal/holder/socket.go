@@ -39,8 +39,8 @@ type Socket struct {
 	before string // what had the name: the socket's file name
 }
 
-// ErrNameTaken is returned when a stack that is there has the name.
-var ErrNameTaken = errors.New("there is a stack of that name")
+// ErrNameTaken is wrapped where a stack that is there has the name.
+var ErrNameTaken = errors.New("there is a stack")
 
 // Reserve makes the control socket of a stack of that name, or of one without a
 // name. Of several that want a name at one time, one gets it.
@@ -61,7 +61,7 @@ func reserve(name string, succeed bool) (s *Socket, err error) {
 		s.Name = filepath.Join(l.Path(), name+nameSuffix)
 		s.before, err = os.Readlink(s.Name)
 		if err == nil && !succeed {
-			return nil, fmt.Errorf("%w: %s is there already, or is just being started; guise down %s ends it, guise ls lists all",
+			return nil, fmt.Errorf("%w %s already, or it is just being started; guise down %s ends it, guise ls lists all",
 				ErrNameTaken, name, name)
 		}
 	}
@@ -282,3 +282,6 @@ func FindStack(id string) (Stack, error) {
 	}
 	return Stack{}, NoStackError{fmt.Sprintf("there is no stack %q; %s", id, suggest.Hint(id, ids))}
 }
+
+// Number is what the stack is called without its name.
+func (s Stack) Number() string { return strings.TrimSuffix(filepath.Base(s.path), socketSuffix) }

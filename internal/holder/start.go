@@ -107,7 +107,13 @@ func RunSpawn(args []string) error {
 // returns the number there.
 //
 // Some of the numbers are left free above it: libguise puts its own there.
-func (h *Holder) MoveTicket() (int, error) {
+func (h *Holder) MoveTicket() (fd int, err error) {
+	h.Ticket, fd, err = MoveTicket(h.Ticket)
+	return fd, err
+}
+
+// MoveTicket is that for any ticket.
+func MoveTicket(ticket *os.File) (*os.File, int, error) {
 	top := 1024
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < uint64(top) {
@@ -117,14 +123,13 @@ func (h *Holder) MoveTicket() (int, error) {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
 			continue
 		}
-		if err := unix.Dup3(int(h.Ticket.Fd()), fd, 0); err != nil {
-			return -1, fmt.Errorf("cannot move the ticket to descriptor %d: %w", fd, err)
+		if err := unix.Dup3(int(ticket.Fd()), fd, 0); err != nil {
+			return ticket, -1, fmt.Errorf("cannot move the ticket to descriptor %d: %w", fd, err)
 		}
-		h.Ticket.Close()
-		h.Ticket = os.NewFile(uintptr(fd), "ticket")
-		return fd, nil
+		ticket.Close()
+		return os.NewFile(uintptr(fd), "ticket"), fd, nil
 	}
-	return -1, errors.New("all descriptors are taken; raise the limit (ulimit -n)")
+	return ticket, -1, errors.New("all descriptors are taken; raise the limit (ulimit -n)")
 }
 
 func memoryFile(name, text string) (*os.File, error) {

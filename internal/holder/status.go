@@ -45,6 +45,7 @@ type Summary struct {
 	RxBytes       uint64 `json:"rx_bytes"`
 	Retransmitted uint64 `json:"retrans_segs"`
 	Members       uint64 `json:"members"`
+	Cut           bool   `json:"cut"`  // it was taken down while programs were on it
 	Lost          bool   `json:"lost"` // a member died in the middle of a change to it
 
 	// Reach is how far the stack's TCP came; "": on the wire.
@@ -55,6 +56,9 @@ type Summary struct {
 func (s Summary) String() string {
 	if s.Lost {
 		return "the stack was lost: a program on it was killed, or ended, in the middle of a change to it"
+	}
+	if s.Cut {
+		return "the stack was taken down (guise down) while programs were on it"
 	}
 	text := fmt.Sprintf("%s %s, %s, %s escaped to the host", s.CC, cmp.Or(s.Reach, "on the wire"),
 		count(s.Connections, "connection"), count(s.Escaped, "socket"))

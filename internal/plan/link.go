@@ -4,6 +4,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -29,7 +30,10 @@ type Link struct {
 	Addresses []netip.Prefix // of the stack, on this interface
 	Gateways  []netip.Addr   // of its default routes; at most one a family
 
-	Flag string // what the user wrote
+	Qdisc string // its queueing discipline; "": Linux's own
+
+	Flag  string // what the user wrote
+	Place string // where, if that is a file; "": in flags
 }
 
 // Kinds of links, as docs/plan.md has them.
@@ -83,16 +87,54 @@ func ParseLinks(specs []string, offload bool) ([]*Link, error) {
 				return nil, fmt.Errorf("%s: %w", spec, err)
 			}
 		}
-		if l.Kind == Tun && l.MAC != "" {
-			return nil, fmt.Errorf("%s: a tun has no Ethernet, and so no MAC address", spec)
+		if err := l.checkMAC(); err != nil {
+			return nil, fmt.Errorf("%s: %w", spec, err)
 		}
 		links = append(links, l)
 	}
-	if len(links) > MaxLinks {
-		return nil, fmt.Errorf("%d links are too many; a stack has at most %d", len(links), MaxLinks)
-	}
-	return links, nil
+	return links, CheckNumber(links)
 }
+
+// CheckNumber refuses more links than a stack can have.
+func CheckNumber(links []*Link) error {
+	if len(links) > MaxLinks {
+		return fmt.Errorf("%d links are too many; a stack has at most %d", len(links), MaxLinks)
+	}
+	return nil
+}
+
+// NewLink is a link that a file describes: kind as in a --link, or empty; place is where
+// that stands.
+func NewLink(inside, kind, place string) (*Link, error) {
+	l := &Link{Inside: inside, FD: -1, Offload: true, Flag: place, Place: place}
+	if err := CheckDevice(inside); err != nil {
+		return nil, err
+	}
+	if kind != "" {
+		if err := l.parseKind(kind); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// SetOption reads NAME=VALUE, as behind a --link.
+func (l *Link) SetOption(option string) error {
+	if err := l.parseOptions([]string{option}); err != nil {
+		return err
+	}
+	return l.checkMAC()
+}
+
+func (l *Link) checkMAC() error {
+	if l.Kind == Tun && l.MAC != "" {
+		return fmt.Errorf("a tun has no Ethernet, and so no MAC address")
+	}
+	return nil
+}
+
+// origin is what the user wrote to cause a line of the plan.
+func (l *Link) origin(flag string) string { return cmp.Or(l.Place, flag) }
 
 // MaxLinks is GUISE_MAX_LINKS of include/guise/host_ops.h.
 const MaxLinks = 16
@@ -178,6 +220,11 @@ func AddAddress(links []*Link, text string) error {
 	if err != nil {
 		return err
 	}
+	return l.AddAddress(text)
+}
+
+// AddAddress reads ADDR/LEN.
+func (l *Link) AddAddress(text string) error {
 	prefix, err := ParseInterfaceAddress(text)
 	if err != nil {
 		return err
@@ -192,6 +239,11 @@ func AddGateway(links []*Link, text string) error {
 	if err != nil {
 		return err
 	}
+	return l.AddGateway(text)
+}
+
+// AddGateway reads ADDR, after all addresses were added.
+func (l *Link) AddGateway(text string) error {
 	gateway, err := netip.ParseAddr(text)
 	if err != nil || gateway.Zone() != "" || gateway.IsUnspecified() || gateway.IsMulticast() {
 		return fmt.Errorf("%q is no address of a gateway; expected one as in 192.0.2.1 or 2001:db8::1", text)
@@ -210,8 +262,12 @@ func AddGateway(links []*Link, text string) error {
 		reached = reached || a.Contains(gateway)
 	}
 	if !reached {
-		return fmt.Errorf("%s is on no network of %s; expected an address inside what --ip gives it (%s)",
-			gateway, l.Inside, joinPrefixes(l.Addresses))
+		given := "what --ip gives it"
+		if l.Place != "" {
+			given = "its addresses"
+		}
+		return fmt.Errorf("%s is on no network of %s; expected an address inside %s (%s)",
+			gateway, l.Inside, given, joinPrefixes(l.Addresses))
 	}
 	l.Gateways = append(l.Gateways, gateway)
 	return nil
@@ -275,7 +331,7 @@ func (l *Link) addTo(p *Plan, fd int) {
 	}
 	p.add(l.Flag, "%s", text)
 	for _, a := range l.Addresses {
-		p.add("--ip "+a.String(), "address %s %s", l.Inside, a)
+		p.add(l.origin("--ip "+a.String()), "address %s %s", l.Inside, a)
 	}
 	p.add(l.Flag, "up %s", l.Inside)
 }

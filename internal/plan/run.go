@@ -21,11 +21,32 @@ type Run struct {
 	Netem   string // "": none
 	Undo    *Undo
 
+	Routes    []Route
+	Rules     []Rule
+	Endpoints []Endpoint
+	Limits    *Limits // nil: those that MPTCP needs
+
 	Relays       []Relay
 	Publications []*Publication
 
-	Keep    bool     // the stack stays when its last program leaves
 	Control *Control // nil: no command can reach it
+
+	// Origin is what the user wrote of a setting, which has the name that it has in a
+	// file; nil: flags.
+	Origin func(key, value string) string
+}
+
+// FlagOrigin is the flag of a setting, with its value unless that is "".
+func FlagOrigin(key, value string) string {
+	flag, _, _ := strings.Cut(key, ".")
+	return strings.TrimSpace("--" + flag + " " + value)
+}
+
+func (r *Run) origin(key, value string) string {
+	if r.Origin == nil {
+		return FlagOrigin(key, value)
+	}
+	return r.Origin(key, value)
 }
 
 // Control is how commands reach the stack.
@@ -53,10 +74,10 @@ func (r *Run) Plan(firstFD int) *Plan {
 	p.addHead(r.Name, r.Memory, r.Undo, r.addControl(firstFD+len(r.Links)+len(r.Publications))...)
 
 	if r.CC != "" {
-		p.add("--cc "+r.CC, "sysctl net.ipv4.tcp_congestion_control %s", r.CC)
+		p.add(r.origin("cc", r.CC), "sysctl net.ipv4.tcp_congestion_control %s", r.CC)
 	}
 	if r.MPTCP {
-		p.add("--mptcp", "sysctl net.mptcp.enabled 1")
+		p.add(r.origin("mptcp.enabled", ""), "sysctl net.mptcp.enabled 1")
 	}
 	for _, l := range r.Links {
 		if l.Window != 0 {
@@ -69,23 +90,27 @@ func (r *Run) Plan(firstFD int) *Plan {
 			late = append(late, s)
 			continue
 		}
-		p.add("--sysctl "+s.String(), "sysctl %s %s", s.Key, s.Value)
+		p.add(r.origin("sysctl."+s.Key, s.String()), "sysctl %s %s", s.Key, s.Value)
 	}
 	for i, l := range r.Links {
 		l.addTo(p, firstFD+i)
 	}
 	r.addRoutes(p)
+	r.addMoreRoutes(p)
 	for _, s := range late {
-		p.add("--sysctl "+s.String(), "sysctl %s %s", s.Key, s.Value)
+		p.add(r.origin("sysctl."+s.Key, s.String()), "sysctl %s %s", s.Key, s.Value)
 	}
 	if r.Netem != "" {
 		for _, l := range r.Links {
-			p.add("--netem "+r.Netem, "qdisc %s netem %s", l.Inside, r.Netem)
+			p.add(r.origin("netem", r.Netem), "qdisc %s netem %s", l.Inside, r.Netem)
 		}
 	}
-	if r.MPTCP && len(r.Links) > 1 {
-		r.addSubflows(p)
+	for _, l := range r.Links {
+		if l.Qdisc != "" {
+			p.add(l.origin("qdisc"), "qdisc %s %s", l.Inside, l.Qdisc)
+		}
 	}
+	r.addMPTCP(p)
 	for _, relay := range r.Relays {
 		p.add(relay.Flag, "relay %s %s", relay.From, relay.To)
 	}
@@ -102,9 +127,6 @@ func (r *Run) addControl(fd int) (lines []string) {
 		for _, key := range slices.Sorted(maps.Keys(r.Control.Told)) {
 			lines = append(lines, fmt.Sprintf("tell %s=%s", key, r.Control.Told[key]))
 		}
-	}
-	if r.Keep {
-		lines = append(lines, "keep")
 	}
 	return lines
 }
@@ -125,7 +147,7 @@ func (r *Run) addRoutes(p *Plan) {
 	given := map[bool]bool{} // by Is4
 	for i, l := range r.Links {
 		for _, g := range l.Gateways {
-			flag := "--gateway " + g.String()
+			flag := l.origin("--gateway " + g.String())
 			if !given[g.Is4()] {
 				given[g.Is4()] = true
 				p.add(flag, "route default via %s dev %s", g, l.Inside)
@@ -143,13 +165,28 @@ func (r *Run) addRoutes(p *Plan) {
 	}
 }
 
+// addMPTCP says which addresses are paths, and how many paths there may be.
+func (r *Run) addMPTCP(p *Plan) {
+	switch {
+	case r.Limits != nil:
+		p.add(r.origin("mptcp", ""), "mptcp limits %d %d", r.Limits.AcceptAddAddr, r.Limits.Subflows)
+	case r.MPTCP && (len(r.Links) > 1 || len(r.Endpoints) > 0):
+		p.add(r.origin("mptcp.enabled", ""), "mptcp limits 8 8")
+	}
+	for _, e := range r.Endpoints {
+		p.add(e.Origin, "mptcp endpoint %s dev %s %s", e.Address, e.Link, strings.Join(e.Flags, " "))
+	}
+	if r.MPTCP && len(r.Endpoints) == 0 {
+		r.addSubflows(p)
+	}
+}
+
 // addSubflows makes every address beyond the first link's another path of
 // each MPTCP connection. 8 is the most that Linux takes.
 func (r *Run) addSubflows(p *Plan) {
-	p.add("--mptcp", "mptcp limits 8 8")
-	for _, l := range r.Links[1:] {
+	for _, l := range r.Links[min(1, len(r.Links)):] {
 		for _, a := range l.Addresses {
-			p.add("--mptcp", "mptcp endpoint %s dev %s subflow", a.Addr(), l.Inside)
+			p.add(r.origin("mptcp.enabled", ""), "mptcp endpoint %s dev %s subflow", a.Addr(), l.Inside)
 		}
 	}
 }

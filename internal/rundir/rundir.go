@@ -81,7 +81,7 @@ func LockExisting(path string) (*Locked, error) {
 		case err == unix.ENOENT:
 			return nil, ErrNone
 		case err != nil:
-			return nil, fmt.Errorf("cannot open %s: %w", path, err)
+			return nil, fmt.Errorf("cannot open %s: %w; expected a folder of yours ($GUISE_RUNDIR names another place)", path, err)
 		}
 		l := &Locked{path, fd}
 		same, err := l.acquire(deadline)

@@ -65,26 +65,66 @@ int guise_route_add(struct guise_stack *s, const char *dst, const char *via, con
 			     dev ? dev : "");
 }
 
-int guise_rule_add(struct guise_stack *s, const char *from, unsigned int table)
+/* The addresses of a rule, which must be of one family. */
+static int rule_prefixes(const struct guise_rule *rule, struct guise_prefix *from,
+			 struct guise_prefix *to)
 {
-	struct fib_rule_hdr body = { .action = FR_ACT_TO_TBL };
-	struct guise_prefix p;
-	struct guise_nl m;
-	int err;
+	int err = 0;
 
-	err = guise_prefix_parse(from, &p, "rule from");
+	if (rule->from)
+		err = guise_prefix_parse(rule->from, from, "rule from");
+	if (!err && rule->to)
+		err = guise_prefix_parse(rule->to, to, "rule to");
+	if (!err && rule->from && rule->to && from->family != to->family)
+		err = guise_fail(EINVAL, "rule from %s to %s: one is IPv4, the other IPv6",
+				 rule->from, rule->to);
+	return err;
+}
+
+static int rule_of_family(struct guise_stack *s, const struct guise_rule *rule, int family)
+{
+	struct fib_rule_hdr body = { .action = FR_ACT_TO_TBL, .family = (uint8_t)family };
+	struct guise_prefix from = { 0 }, to = { 0 };
+	struct guise_nl m;
+	int err = rule_prefixes(rule, &from, &to);
+
 	if (err)
 		return err;
-	if (!table)
-		return guise_fail(EINVAL, "rule from %s: table 0 does not exist; use 1 and above",
-				  from);
-	body.family = p.family;
-	body.src_len = p.len;
-	body.table = short_table(table);
+	body.src_len = from.len;
+	body.dst_len = to.len;
+	body.table = short_table(rule->table);
 	guise_nl_begin(&m, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, &body, sizeof(body));
-	if (p.len)
-		guise_nl_put(&m, FRA_SRC, p.addr, guise_prefix_bytes(&p));
-	guise_nl_u32(&m, FRA_TABLE, table);
-	return guise_nl_talk(s, NETLINK_ROUTE, &m, NULL, NULL, "rule from %s table %u", from,
-			     table);
+	if (from.len)
+		guise_nl_put(&m, FRA_SRC, from.addr, guise_prefix_bytes(&from));
+	if (to.len)
+		guise_nl_put(&m, FRA_DST, to.addr, guise_prefix_bytes(&to));
+	if (rule->iif)
+		guise_nl_str(&m, FRA_IIFNAME, rule->iif);
+	if (rule->oif)
+		guise_nl_str(&m, FRA_OIFNAME, rule->oif);
+	if (rule->fwmark)
+		guise_nl_u32(&m, FRA_FWMARK, rule->fwmark);
+	if (rule->priority)
+		guise_nl_u32(&m, FRA_PRIORITY, rule->priority);
+	guise_nl_u32(&m, FRA_TABLE, rule->table);
+	return guise_nl_talk(s, NETLINK_ROUTE, &m, NULL, NULL, "rule from %s to %s table %u",
+			     rule->from ? rule->from : "all", rule->to ? rule->to : "all",
+			     rule->table);
+}
+
+/* One that names no address is for both families. */
+int guise_rule_add(struct guise_stack *s, const struct guise_rule *rule)
+{
+	struct guise_prefix from = { 0 }, to = { 0 };
+	int err = rule_prefixes(rule, &from, &to);
+
+	if (!err && !rule->table)
+		err = guise_fail(EINVAL, "rule from %s: table 0 does not exist; use 1 and above",
+				 rule->from ? rule->from : "all");
+	if (err)
+		return err;
+	if (rule->from || rule->to)
+		return rule_of_family(s, rule, rule->from ? from.family : to.family);
+	err = rule_of_family(s, rule, AF_INET);
+	return err ? err : rule_of_family(s, rule, AF_INET6);
 }

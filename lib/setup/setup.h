@@ -9,8 +9,14 @@
  * sentence that names those there are. */
 int guise_ifindex(struct guise_stack *s, const char *dev);
 
-/* Packets from this prefix are looked up in that routing table. */
-int guise_rule_add(struct guise_stack *s, const char *from, unsigned int table);
+/* What matches all of it that is set is looked up in that routing table. */
+struct guise_rule {
+	const char *from, *to; /* prefixes, or NULL */
+	const char *iif, *oif; /* interfaces, which may come later, or NULL */
+	uint32_t fwmark, priority, table;
+};
+
+int guise_rule_add(struct guise_stack *s, const struct guise_rule *rule);
 
 /* A bridge with these n interfaces as its ports, all of them up. */
 int guise_bridge_add(struct guise_stack *s, const char *name, const char *const *ports, int n);

@@ -114,19 +114,39 @@ static void interfaces(void)
 
 static void routes(void)
 {
+	const struct guise_rule v4 = { .from = "192.0.2.2", .table = 1000 },
+				v6 = { .from = "2001:db8::/64", .table = 7 },
+				whole = { .from = "10.0.0.0/8",
+					  .to = "192.0.2.0/24",
+					  .iif = "v0",
+					  .oif = "lo",
+					  .fwmark = 3,
+					  .priority = 50,
+					  .table = 9 },
+				marked = { .fwmark = 5, .table = 11 },
+				none = { .from = "192.0.2.2" },
+				mixed = { .from = "192.0.2.2", .to = "fd00::/8", .table = 3 };
+
 	done(guise_route_add(NULL, "default", "192.0.2.1", NULL, 0), "a default route");
 	done(guise_route_add(NULL, "default", "2001:db8::1", NULL, 0),
 	     "one of IPv6, by its gateway");
 	done(guise_route_add(NULL, "10.0.0.0/8", NULL, "v0", 0), "a route to an interface");
 	done(guise_route_add(NULL, "default", "192.0.2.1", "v0", 1000), "a route in table 1000");
-	done(guise_rule_add(NULL, "192.0.2.2", 1000), "a rule");
-	done(guise_rule_add(NULL, "2001:db8::/64", 7), "a rule of IPv6");
+	done(guise_rule_add(NULL, &v4), "a rule");
+	done(guise_rule_add(NULL, &v6), "a rule of IPv6");
+	done(guise_rule_add(NULL, &whole), "a rule with all there is");
+	done(guise_rule_add(NULL, &marked), "a rule of both families");
 	tap(shows("ip route", "default via 192.0.2.1 dev v0") &&
 		    shows("ip -6 route", "default via 2001:db8::1 dev v0") &&
 		    shows("ip route", "10.0.0.0/8 dev v0 proto static scope link") &&
 		    shows("ip route show table 1000", "default via 192.0.2.1 dev v0") &&
 		    shows("ip rule", "from 192.0.2.2 lookup 1000") &&
-		    shows("ip -6 rule", "from 2001:db8::/64 lookup 7"),
+		    shows("ip -6 rule", "from 2001:db8::/64 lookup 7") &&
+		    shows("ip rule",
+			  "50:	from 10.0.0.0/8 to 192.0.2.0/24 fwmark 0x3 iif v0 oif lo "
+			  "lookup 9") &&
+		    shows("ip rule", "fwmark 0x5 lookup 11") &&
+		    shows("ip -6 rule", "fwmark 0x5 lookup 11"),
 	    "ip sees them all");
 
 	tap_fails(guise_route_add(NULL, "default", NULL, NULL, 0), EINVAL, "needs a gateway");
@@ -135,7 +155,8 @@ static void routes(void)
 	tap_fails(guise_route_add(NULL, "10.0.0.0/8", "2001:db8::1", NULL, 0), EINVAL, "IPv6");
 	tap_fails(guise_route_add(NULL, "default", "192.0.2.1/24", NULL, 0), EINVAL,
 		  "without a length");
-	tap_fails(guise_rule_add(NULL, "192.0.2.2", 0), EINVAL, "table 0");
+	tap_fails(guise_rule_add(NULL, &none), EINVAL, "table 0");
+	tap_fails(guise_rule_add(NULL, &mixed), EINVAL, "IPv6");
 }
 
 static void bridge(void)

@@ -18,7 +18,7 @@ from topology.content import blob
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.process import DEADLINE, Process
-from topology.side import GUISE, PYTHON, GuiseSide, program, wait_until_says
+from topology.side import PYTHON, GuiseSide, program, wait_until_says
 
 WAIT = [PYTHON, program("hold.py"), "wait", "5000"]
 WITH_AND_WITHOUT_PARENT = pytest.mark.parametrize("options", [[], ["-v"]], ids=["exec", "verbose"])

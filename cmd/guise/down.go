@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"guise/internal/holder"
+)
+
+// deliveryTime is how long a holder may go on delivering what programs sent, once they
+// have left (holder/drain.h), and undoing what was changed on the host.
+const deliveryTime = 75 * time.Second
+
+func newDown() *cobra.Command {
+	var drain time.Duration
+	cmd := &cobra.Command{
+		Use:   "down STACK [--drain TIME]",
+		Short: "End a stack",
+		Long: "Ends a stack, and returns when everything is undone. From then on no further program gets on it. Those that\n" +
+			"are on it may go on for the time of --drain; the stack ends as soon as the last has left. Whoever is still on\n" +
+			"it then gets ENETDOWN (\"Network is down\") from every call. What programs that have left had sent is\n" +
+			"delivered first.",
+		Example: "  guise down web\n  guise down web --drain 30s",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("expected guise down STACK; guise ls lists the stacks")
+			}
+			if drain < 0 || drain > 24*time.Hour {
+				return usage("--drain: %v is no time to wait; expected one from 0s to 24h", drain)
+			}
+			return nil
+		},
+		ValidArgsFunction: completeStacks,
+		RunE: action(func(_ *cobra.Command, args []string) error {
+			return down(args[0], drain)
+		}),
+	}
+	cmd.Flags().DurationVar(&drain, "drain", 0, "let programs that are on the stack go on for `TIME`, as in 30s")
+	return cmd
+}
+
+func down(id string, drain time.Duration) error {
+	stack, err := holder.FindStack(id)
+	if err != nil {
+		return err
+	}
+	c, err := stack.Dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	stop := catchSignals(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	members, err := c.Down(drain)
+	if err != nil {
+		return err
+	}
+	if members > 0 && drain > 0 {
+		complain(fmt.Errorf("%s is still on %s; waiting for at most %v", programs(members), id, drain))
+	}
+	err = c.WaitForEnd(drain+deliveryTime, stop)
+	var caught holder.Interrupted
+	switch {
+	case errors.As(err, &caught):
+		complain(fmt.Errorf("%s goes on ending by itself", id))
+		return interrupted(caught.Signal)
+	case err != nil:
+		return fmt.Errorf("%s has not ended: %w", id, err)
+	}
+	holder.SweepSockets()
+	return nil
+}
+
+func programs(n int) string {
+	if n == 1 {
+		return "1 program"
+	}
+	return fmt.Sprintf("%d programs", n)
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package config
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Field is one key of a table, as its struct's tags have it.
+type Field struct {
+	Key, Doc, Example, Default, Flag string
+
+	Allowed []string     // nil: any
+	Type    reflect.Type // without the pointer of a key that may be left out
+}
+
+// Fields are the keys of a table in their order.
+func Fields(table reflect.Type) (fields []Field) {
+	for i := range table.NumField() {
+		f := table.Field(i)
+		key, ok := f.Tag.Lookup("toml")
+		if !ok {
+			continue
+		}
+		field := Field{Key: key, Doc: f.Tag.Get("doc"), Example: f.Tag.Get("example"), Default: f.Tag.Get("default"),
+			Flag: f.Tag.Get("flag"), Type: f.Type}
+		if field.Type.Kind() == reflect.Pointer {
+			field.Type = field.Type.Elem()
+		}
+		if allowed := f.Tag.Get("allowed"); allowed != "" {
+			field.Allowed = strings.Split(allowed, "|")
+		}
+		fields = append(fields, field)
+	}
+	return fields
+}
+
+// Whole is the type of a whole file.
+var Whole = reflect.TypeFor[Stack]()
+
+// Table is the struct behind a key that is a table, or a list of tables.
+func (f Field) Table() (table reflect.Type, list bool) {
+	t := f.Type
+	if t.Kind() == reflect.Slice {
+		t, list = t.Elem(), true
+	}
+	if t.Kind() != reflect.Struct {
+		return nil, false
+	}
+	return t, list
+}
+
+// Takes says in words which values the key takes.
+func (f Field) Takes() string {
+	if table, list := f.Table(); table != nil && list {
+		return "a list of tables, each begun by [[" + f.Key + "]]"
+	} else if table != nil {
+		return "a table, begun by [" + f.Key + "]"
+	}
+	words := map[reflect.Kind]string{
+		reflect.String: "a text in quotes",
+		reflect.Int:    "a whole number",
+		reflect.Bool:   "true or false",
+		reflect.Slice:  "a list of texts in quotes",
+		reflect.Map:    "a table of texts and whole numbers, begun by [" + f.Key + "]",
+	}[f.Type.Kind()]
+	if f.Allowed == nil {
+		return words
+	}
+	choice := strings.Join(f.Allowed, ", ")
+	if f.Type.Kind() == reflect.Slice {
+		return "a list of any of " + choice
+	}
+	return "one of " + choice
+}
+
+// find is the key that a path such as link.0.mtu names, and the keys beside it.
+func find(path []string) (field Field, beside []string, ok bool) {
+	table := Whole
+	for i, part := range path {
+		beside, ok = nil, false
+		for _, f := range Fields(table) {
+			beside = append(beside, f.Key)
+			if f.Key == part {
+				field, ok = f, true
+			}
+		}
+		if !ok {
+			return Field{}, beside, false
+		}
+		inner, _ := field.Table()
+		if inner == nil {
+			return field, beside, i == len(path)-1 || field.Type.Kind() == reflect.Map
+		}
+		table = inner
+	}
+	return field, beside, ok
+}
