@@ -10,6 +10,24 @@
 
 #define FRAME 96
 
+	.macro	push_registers
+	stp	x29, x30, [sp, #-FRAME]!
+	stp	x19, x20, [sp, #16]
+	stp	x21, x22, [sp, #32]
+	stp	x23, x24, [sp, #48]
+	stp	x25, x26, [sp, #64]
+	stp	x27, x28, [sp, #80]
+	.endm
+
+	.macro	pop_registers
+	ldp	x19, x20, [sp, #16]
+	ldp	x21, x22, [sp, #32]
+	ldp	x23, x24, [sp, #48]
+	ldp	x25, x26, [sp, #64]
+	ldp	x27, x28, [sp, #80]
+	ldp	x29, x30, [sp], #FRAME
+	.endm
+
 /*
  * void guise_switch(u64 *save, u64 load)
  *
@@ -20,21 +38,11 @@
  * context than it was called in. x18, the platform's, is never used.
  */
 SYM_FUNC_START(guise_switch)
-	stp	x29, x30, [sp, #-FRAME]!
-	stp	x19, x20, [sp, #16]
-	stp	x21, x22, [sp, #32]
-	stp	x23, x24, [sp, #48]
-	stp	x25, x26, [sp, #64]
-	stp	x27, x28, [sp, #80]
+	push_registers
 	mov	x9, sp
 	str	x9, [x0]
 	mov	sp, x1
-	ldp	x19, x20, [sp, #16]
-	ldp	x21, x22, [sp, #32]
-	ldp	x23, x24, [sp, #48]
-	ldp	x25, x26, [sp, #64]
-	ldp	x27, x28, [sp, #80]
-	ldp	x29, x30, [sp], #FRAME
+	pop_registers
 	ret
 SYM_FUNC_END(guise_switch)
 
@@ -48,46 +56,26 @@ SYM_FUNC_END(guise_switch)
  * register but between the load and that instruction, where finish.c loads anew.
  */
 SYM_FUNC_START(guise_enter)
-	stp	x29, x30, [sp, #-FRAME]!
-	stp	x19, x20, [sp, #16]
-	stp	x21, x22, [sp, #32]
-	stp	x23, x24, [sp, #48]
-	stp	x25, x26, [sp, #64]
-	stp	x27, x28, [sp, #80]
+	push_registers
 	mov	x9, sp
 	str	x9, [x0]
 	mov	w9, #1
 	str	w9, [x2]
 	mov	sp, x1
-	ldp	x19, x20, [sp, #16]
-	ldp	x21, x22, [sp, #32]
-	ldp	x23, x24, [sp, #48]
-	ldp	x25, x26, [sp, #64]
-	ldp	x27, x28, [sp, #80]
-	ldp	x29, x30, [sp], #FRAME
+	pop_registers
 	ret
 SYM_FUNC_END(guise_enter)
 
 SYM_FUNC_START(guise_leave)
 	.globl	guise_leave_load
-	stp	x29, x30, [sp, #-FRAME]!
-	stp	x19, x20, [sp, #16]
-	stp	x21, x22, [sp, #32]
-	stp	x23, x24, [sp, #48]
-	stp	x25, x26, [sp, #64]
-	stp	x27, x28, [sp, #80]
+	push_registers
 	mov	x9, sp
 	str	x9, [x0]
 guise_leave_load:
 	ldr	x9, [x1]
 	mov	sp, x9
 	str	wzr, [x2]
-	ldp	x19, x20, [sp, #16]
-	ldp	x21, x22, [sp, #32]
-	ldp	x23, x24, [sp, #48]
-	ldp	x25, x26, [sp, #64]
-	ldp	x27, x28, [sp, #80]
-	ldp	x29, x30, [sp], #FRAME
+	pop_registers
 	ret
 SYM_FUNC_END(guise_leave)
 
@@ -100,12 +88,7 @@ SYM_FUNC_END(guise_leave)
  */
 SYM_FUNC_START(guise_host_call)
 	.globl	guise_host_redo
-	stp	x29, x30, [sp, #-FRAME]!
-	stp	x19, x20, [sp, #16]
-	stp	x21, x22, [sp, #32]
-	stp	x23, x24, [sp, #48]
-	stp	x25, x26, [sp, #64]
-	stp	x27, x28, [sp, #80]
+	push_registers
 	stp	x4, x5, [sp, #-48]!
 	stp	x0, x1, [sp, #16]
 	stp	x2, x3, [sp, #32]
@@ -119,12 +102,7 @@ guise_host_redo:
 	blr	x9
 	ldp	x4, x5, [sp], #48
 	str	xzr, [x5]
-	ldp	x19, x20, [sp, #16]
-	ldp	x21, x22, [sp, #32]
-	ldp	x23, x24, [sp, #48]
-	ldp	x25, x26, [sp, #64]
-	ldp	x27, x28, [sp, #80]
-	ldp	x29, x30, [sp], #FRAME
+	pop_registers
 	ret
 SYM_FUNC_END(guise_host_call)
 

@@ -7,6 +7,24 @@
 
 	.text
 
+	.macro	push_registers
+	pushq	%rbp
+	pushq	%rbx
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	.endm
+
+	.macro	pop_registers
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbx
+	popq	%rbp
+	.endm
+
 /*
  * void guise_switch(u64 *save, u64 load)
  *
@@ -15,20 +33,10 @@
  * nothing in here touches them.
  */
 SYM_FUNC_START(guise_switch)
-	pushq	%rbp
-	pushq	%rbx
-	pushq	%r12
-	pushq	%r13
-	pushq	%r14
-	pushq	%r15
+	push_registers
 	movq	%rsp, (%rdi)
 	movq	%rsi, %rsp
-	popq	%r15
-	popq	%r14
-	popq	%r13
-	popq	%r12
-	popq	%rbx
-	popq	%rbp
+	pop_registers
 	ret
 SYM_FUNC_END(guise_switch)
 
@@ -42,42 +50,22 @@ SYM_FUNC_END(guise_switch)
  * another process that finishes the section can have put its own there.
  */
 SYM_FUNC_START(guise_enter)
-	pushq	%rbp
-	pushq	%rbx
-	pushq	%r12
-	pushq	%r13
-	pushq	%r14
-	pushq	%r15
+	push_registers
 	movq	%rsp, (%rdi)
 	movl	$1, (%rdx)
 	movq	%rsi, %rsp
-	popq	%r15
-	popq	%r14
-	popq	%r13
-	popq	%r12
-	popq	%rbx
-	popq	%rbp
+	pop_registers
 	ret
 SYM_FUNC_END(guise_enter)
 
 SYM_FUNC_START(guise_leave)
 	.globl	guise_leave_load
-	pushq	%rbp
-	pushq	%rbx
-	pushq	%r12
-	pushq	%r13
-	pushq	%r14
-	pushq	%r15
+	push_registers
 	movq	%rsp, (%rdi)
 guise_leave_load:
 	movq	(%rsi), %rsp
 	movl	$0, (%rdx)
-	popq	%r15
-	popq	%r14
-	popq	%r13
-	popq	%r12
-	popq	%rbx
-	popq	%rbp
+	pop_registers
 	ret
 SYM_FUNC_END(guise_leave)
 
@@ -90,12 +78,7 @@ SYM_FUNC_END(guise_leave)
  */
 SYM_FUNC_START(guise_host_call)
 	.globl	guise_host_redo
-	pushq	%rbp
-	pushq	%rbx
-	pushq	%r12
-	pushq	%r13
-	pushq	%r14
-	pushq	%r15
+	push_registers
 	pushq	%r9
 	pushq	%r8
 	pushq	%rcx
@@ -114,12 +97,7 @@ guise_host_redo:
 	movq	48(%rsp), %r9
 	movq	$0, (%r9)
 	addq	$56, %rsp
-	popq	%r15
-	popq	%r14
-	popq	%r13
-	popq	%r12
-	popq	%rbx
-	popq	%rbp
+	pop_registers
 	ret
 SYM_FUNC_END(guise_host_call)
 
