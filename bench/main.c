@@ -47,6 +47,13 @@ const struct benchmark benchmarks[] = {
 	{ "nanosleep", "us", nanosleep_run, LOOPBACK, .api = true,
 	  .what = "how long a sleep of 100 us takes" },
 
+	{ "call-rate-1", "M/s", call_rate_1, LOOPBACK, .api = true,
+	  .what = "getppid of one process" },
+	{ "call-rate-2", "M/s", call_rate_2, LOOPBACK, .api = true,
+	  .what = "... of two at once, together" },
+	{ "call-rate-4", "M/s", call_rate_4, LOOPBACK, .api = true, .what = "... of four" },
+	{ "call-rate-16", "M/s", call_rate_16, LOOPBACK, .api = true, .what = "... of sixteen" },
+
 	{ "lo-rr-1thread", "us", rr_1thread, LOOPBACK, .floor_of = RATIO_AT_MOST, .floor = 0.6,
 	  .what = "a byte there and back over TCP on 127.0.0.1, one thread at both ends" },
 	{ "lo-rr-2threads", "us", rr_2threads, LOOPBACK, .what = "... two threads" },

@@ -35,6 +35,12 @@ double create_memory(enum way way);
 double join_time(enum way way);
 double idle_member(enum way way);
 
+/* rate.c: million calls a second, of 1, 2, 4 and 16 processes together */
+double call_rate_1(enum way way);
+double call_rate_2(enum way way);
+double call_rate_4(enum way way);
+double call_rate_16(enum way way);
+
 /* connections.c: connections a second, bytes a connection */
 double connections_lo(enum way way);
 double connections_idle(enum way way);
