@@ -64,9 +64,9 @@ def test_errors_name_the_thing_and_what_would_be_valid() -> None:
         assert all(word in said[what].split(": ", 1)[1] for word in words), said[what]
 
 
-# The place of region_size in struct guise_image, from its magic number on.
+# The places of release and region_size in struct guise_image, from its magic number on.
 MAGIC = struct.pack("<Q", 0x4753495545535447)
-RELEASE, REGION_SIZE = 64, 128
+RELEASE, REGION_SIZE = 96, 160
 
 
 def test_image_of_another_build_is_refused(tmp_path: Path) -> None:
