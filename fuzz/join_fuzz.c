@@ -7,7 +7,7 @@
  *
  * A turn sends one message over the ticket, from a proper request to noise,
  * with descriptors of all kinds and numbers, or lets a member speak on its
- * channel. Whatever came: a request is answered at most once and well-formed,
+ * channel, where one that was only expected may arrive. Whatever came: a request is answered at most once and well-formed,
  * the proper ones are admitted and no other, and a refusal leaves no descriptor
  * open, no place taken and no member behind. A part of the turns judges a
  * damaged answer instead, as a joiner does.
@@ -34,7 +34,7 @@
 static struct guise_server server;
 static struct guise_stack holder;
 static int ticket;
-static uint64_t n_requests, n_admitted, n_refused, n_answers, n_spoken;
+static uint64_t n_requests, n_admitted, n_refused, n_answers, n_spoken, n_arrived;
 static int member[MEMBERS_MOST]; /* the joiners' ends, by the order of joining */
 static int member_proc[MEMBERS_MOST];
 static int members, baseline;
@@ -97,6 +97,16 @@ static void damage(struct rng *r, uint8_t *bytes, size_t len)
 		else
 			*at = (uint8_t)rng_next(r);
 	}
+}
+
+/* Whether a channel is one that keeps messages apart. */
+static bool of_messages(int fd)
+{
+	socklen_t len = sizeof(int);
+	int type = 0;
+
+	return fd >= 0 && !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) &&
+	       type == SOCK_SEQPACKET;
 }
 
 /* A descriptor to send along: fd[0] is sent, fd[1] (or -1) hears the answer. */
@@ -204,12 +214,36 @@ static void speak(struct rng *r)
 	n_spoken++;
 }
 
+/* A process comes to the place that was made for it, properly or not; once only. */
+static void arrive(struct rng *r)
+{
+	int i = (int)rng_below(r, (uint32_t)members);
+	struct guise_proc *proc = &holder.region->procs[member_proc[i]];
+	struct guise_join_request q = { .magic = GUISE_JOIN_MAGIC,
+					.abi = GUISE_ABI,
+					.kind = rng_below(r, 5) };
+	bool good = !proc->pid && (q.kind == GUISE_JOIN_GREET || q.kind == GUISE_JOIN_ENTER);
+	uint64_t refused = server.refused;
+
+	if (send(member[i], &q, sizeof(q), MSG_NOSIGNAL) != sizeof(q) ||
+	    !guise_server_hear(&server, (unsigned int)member_proc[i]))
+		turns_fail("what a process says that comes ends it", i);
+	if (server.refused != refused + !good || (good && proc->pid != getpid()))
+		turns_fail("who comes is not who is expected", q.kind);
+	if ((hear_answer(member[i]) == 0) != (good && q.kind == GUISE_JOIN_ENTER))
+		turns_fail("a process that comes is not answered as it asked", q.kind);
+	n_arrived += good;
+}
+
 static void request(struct rng *r)
 {
 	struct guise_join_request proper = { .magic = GUISE_JOIN_MAGIC,
 					     .abi = GUISE_ABI,
-					     .pid = getpid() };
+					     .pid = getpid(),
+					     .kind = rng_one_in(r, 2) ? GUISE_JOIN_HEIR
+								      : GUISE_JOIN_NOW };
 	size_t len = sizeof(proper);
+	struct guise_join_request as_sent;
 	uint8_t *bytes;
 	int sent[FDS_MOST][2], fds = 1, ret, status;
 	bool good;
@@ -227,9 +261,12 @@ static void request(struct rng *r)
 	for (int i = 0; i < fds; i++)
 		make_descriptor(r, sent[i]);
 
-	/* The joiner's pid and the padding are not judged. */
+	memset(&as_sent, 0, sizeof(as_sent));
+	memcpy(&as_sent, bytes, len < sizeof(as_sent) ? len : sizeof(as_sent));
+	/* The joiner's pid is not judged. */
 	good = fds == 1 && len == sizeof(proper) &&
-	       !memcmp(bytes, &proper, offsetof(struct guise_join_request, pid)) && sent[0][1] >= 0;
+	       !memcmp(bytes, &proper, offsetof(struct guise_join_request, pid)) &&
+	       as_sent.kind <= GUISE_JOIN_HEIR && of_messages(sent[0][1]);
 	send_message(bytes, len, sent, fds);
 	for (int i = 0; i < fds; i++)
 		close(sent[i][0]);
@@ -282,7 +319,7 @@ static void judge(struct rng *r)
 	if (rng_one_in(r, 2))
 		damage(r, (uint8_t *)reply, offsetof(struct guise_join_reply, error) + 8);
 	good = !guise_join_check_reply(reply, sizeof(*reply), fds);
-	sum = GUISE_JOIN_FIXED_FDS;
+	sum = reply->fds ? GUISE_JOIN_FIXED_FDS : 0; /* a place for somebody to come has none */
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		if (good && !reply->status && reply->links[i] > GUISE_LINK_FDS)
 			turns_fail("an answer passed with too many descriptors of a link", i);
@@ -303,7 +340,7 @@ static void begin(void)
 
 static void turn(struct rng *r, uint64_t number)
 {
-	uint32_t what = rng_below(r, 8);
+	uint32_t what = rng_below(r, 9);
 
 	(void)number;
 	if (what < 5)
@@ -312,6 +349,8 @@ static void turn(struct rng *r, uint64_t number)
 		judge(r);
 	else if (what == 6)
 		speak(r);
+	else if (what == 7)
+		arrive(r);
 	else
 		leave(r);
 	/* A member is two descriptors: the holder's end and the joiner's. */
@@ -342,7 +381,8 @@ int main(int argc, char **argv)
 			  { "admitted", &n_admitted },
 			  { "refused", &n_refused },
 			  { "answers", &n_answers },
-			  { "spoken", &n_spoken } },
+			  { "spoken", &n_spoken },
+			  { "arrived", &n_arrived } },
 	};
 
 	return turns_main(&fuzzer, argc, argv);

@@ -14,7 +14,7 @@
 
 #include "random.h"
 
-#define TURNS_SUMS 5 /* the most that a fuzzer has */
+#define TURNS_SUMS 6 /* the most that a fuzzer has */
 
 struct turns {
 	const char *name;    /* ring, of ring_fuzz */

@@ -3,8 +3,8 @@
  * The watch of members: one thread, one epoll.
  *
  * A member is watched twice. Its channel hangs up when its program ends, by
- * exit or by exec (it is close-on-exec); a child that has forked and not yet
- * joined by itself may hold a copy, though, so the process's end is also seen
+ * exit or by exec (it is close-on-exec); a child that has just forked
+ * may hold a copy, though, so the process's end is also seen
  * through a pidfd, or, where the host has none (before Linux 5.3) or refuses
  * them, by a look at /proc each second. Whichever comes first counts.
  *
@@ -95,23 +95,43 @@ static void trace(struct guise_server *v, unsigned int proc)
 	r->procs[proc].untraced = err && err != -ESRCH;
 }
 
+static int member_pid(const struct watch *w, unsigned int proc)
+{
+	return w->v->s->region->procs[proc].pid;
+}
+
+/* Its process is known. */
 static void member_came(struct watch *w, unsigned int proc)
 {
-	int pid = w->v->s->region->procs[proc].pid;
-
-	w->pidfd[proc] = (int)host_sys(SYS_pidfd_open, pid, 0);
+	w->pidfd[proc] = (int)host_sys(SYS_pidfd_open, member_pid(w, proc), 0);
 	if (w->pidfd[proc] >= 0)
 		watch_fd(w, w->pidfd[proc], PROCESS, proc);
 	else
 		w->blind = true;
+}
+
+static void place_given(struct watch *w, unsigned int proc)
+{
+	if (member_pid(w, proc))
+		member_came(w, proc);
 	/* One that cannot be watched would keep the stack for ever. */
 	if (watch_fd(w, w->v->control[proc], CHANNEL, proc))
 		member_gone(w, proc);
 }
 
-static void member_came_by_control(void *w, unsigned int proc)
+static void place_given_by_control(void *w, unsigned int proc)
 {
-	member_came(w, proc);
+	place_given(w, proc);
+}
+
+static void hear(struct watch *w, unsigned int proc)
+{
+	bool expected = !member_pid(w, proc);
+
+	if (!guise_server_hear(w->v, proc))
+		member_gone(w, proc);
+	else if (expected && member_pid(w, proc))
+		member_came(w, proc);
 }
 
 static void serve_ticket(struct watch *w)
@@ -120,7 +140,7 @@ static void serve_ticket(struct watch *w)
 
 	while ((proc = guise_server_request(w->v)) != -EAGAIN && proc != -EPIPE)
 		if (proc >= 0)
-			member_came(w, (unsigned int)proc);
+			place_given(w, (unsigned int)proc);
 }
 
 /* Only a hang-up counts: what comes in is the pump's. */
@@ -166,8 +186,8 @@ static bool handle(struct watch *w, uint64_t what)
 		break;
 	case CHANNEL:
 		/* Of one batch of events, an earlier one may have ended it. */
-		if (w->v->control[proc] >= 0 && !guise_server_hear(w->v, proc))
-			member_gone(w, proc);
+		if (w->v->control[proc] >= 0)
+			hear(w, proc);
 		break;
 	case PROCESS:
 		member_gone(w, proc);
@@ -176,7 +196,7 @@ static bool handle(struct watch *w, uint64_t what)
 		link_lost(w, proc);
 		break;
 	case CONTROL:
-		control_turn(w->control, member_came_by_control, w);
+		control_turn(w->control, place_given_by_control, w);
 		break;
 	}
 	return true;

@@ -127,6 +127,7 @@ CALL(getdents64, descriptor, own_numbers, "As readdir.")
 CALL(posix_spawn_file_actions_addclose, descriptor, spawn_actions, "Not the ticket, with which the \
 child joins.")
 CALL(posix_spawn_file_actions_addclosefrom_np, descriptor, spawn_actions, "As addclose.")
+CALL(posix_spawn_file_actions_adddup2, descriptor, spawn_passes, "")
 ALIAS(__close, close)
 ALIAS(__dup2, dup2)
 ALIAS(__fcntl, fcntl)
@@ -278,6 +279,23 @@ CALL(prctl, number, raw_dispatch, "A program that sets PR_SET_SYSCALL_USER_DISPA
 calls of that thread are its own affair.")
 CALL(pthread_create, number, raw_threads, "The new thread's raw calls are seen, too.")
 CALL(thrd_create, number, raw_threads, "As pthread_create.")
+
+CLASS(process,
+      "A child, and the next program, are on the same stack, with the private sockets that \
+the host's kernel leaves them.")
+CALL(_Fork, process, fork_forms, "As fork, which is seen by its handlers.")
+CALL(clone, process, fork_forms, "A child with memory of its own is as fork's.")
+CALL(execve, process, exec_forms, "LD_PRELOAD and GUISE_STACK are put back where they are missing.")
+CALL(execv, process, exec_forms, "As execve.")
+CALL(execvp, process, exec_forms, "As execve.")
+CALL(execvpe, process, exec_forms, "As execve.")
+CALL(execl, process, exec_forms, "As execve.")
+CALL(execlp, process, exec_forms, "As execve.")
+CALL(execle, process, exec_forms, "As execve.")
+CALL(fexecve, process, exec_forms, "As execve.")
+CALL(execveat, process, exec_forms, "As execve.")
+CALL(posix_spawn, process, spawn_passes, "As execve. File actions are libc's own.")
+CALL(posix_spawnp, process, spawn_passes, "As posix_spawn.")
 
 #undef CLASS
 #undef CALL

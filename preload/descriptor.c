@@ -45,12 +45,12 @@ void preload_unreserve(int fd)
 
 int preload_install(int fd, int sfd, uint32_t flags)
 {
-	int err = preload_map_set(fd, (uint32_t)sfd | flags);
+	uint32_t inode = preload_inode(fd);
+	int err = preload_map_set(fd, (uint32_t)sfd | flags, inode);
 
 	if (!err) {
 		if (!(flags & GUISE_FD_FILE))
-			guise_call(preload.stack, GUISE_NR_INODE, sfd, preload_inode(fd), 0, 0, 0,
-				   0);
+			guise_call(preload.stack, GUISE_NR_INODE, sfd, inode, 0, 0, 0, 0);
 		if (fd <= STDERR_FILENO)
 			preload_stdio_number(fd, true);
 		return fd;
@@ -185,7 +185,8 @@ static int duplicated(int fd, long entry)
 	}
 	replaced = guise_fdmap_take(preload.map, fd);
 	if (entry)
-		err = preload_map_set(fd, (uint32_t)entry);
+		err = preload_map_set(fd, (uint32_t)entry,
+				      entry & GUISE_FD_PRIVATE ? preload_inode(fd) : 0);
 	if (err) {
 		close_inside((uint32_t)entry);
 		host_sys(SYS_close, fd);

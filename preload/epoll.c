@@ -30,6 +30,7 @@
 #include "host/sys.h"
 #include "waiting.h"
 
+#include <string.h>
 #include <sys/epoll.h>
 
 #define NUDGED (-1000) /* only a nudge came: look again */
@@ -77,6 +78,12 @@ static void watch_nudge(int host_ep, int stack_ep)
 static uint16_t *waiters(uint16_t *half, int ep)
 {
 	return &half[(unsigned int)ep % COUNTERS];
+}
+
+void preload_epoll_forked(void)
+{
+	memset(host_waiters, 0, sizeof(host_waiters));
+	memset(stack_waiters, 0, sizeof(stack_waiters));
 }
 
 /* A nudge was taken: whoever else waits in that half must have it, too. */
@@ -266,7 +273,7 @@ static int created(int fd)
 
 	if (fd < 0 || !preload.stack)
 		return fd;
-	err = preload_map_set(fd, GUISE_FD_EPOLL);
+	err = preload_map_set(fd, GUISE_FD_EPOLL, 0);
 	if (!err)
 		return fd;
 	HOST(close)(fd);

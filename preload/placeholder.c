@@ -16,6 +16,7 @@
 #include "host/sys.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #define KEPT PRELOAD_PLACEHOLDERS_KEPT
 
@@ -54,6 +55,15 @@ int preload_reserve(bool cloexec)
 	fd = (int)host_sys(SYS_fcntl, old, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
 	host_sys(SYS_close, old);
 	return fd;
+}
+
+uint32_t preload_inode(int fd)
+{
+	struct stat st;
+
+	if (host_sys(SYS_fstat, fd, &st) || !S_ISSOCK(st.st_mode))
+		return 0;
+	return (uint32_t)st.st_ino; /* of sockets, they have no more bits */
 }
 
 void preload_placeholder_keep(int fd)

@@ -36,10 +36,13 @@ struct preload {
 	int placeholder;           /* one that is no private socket's, see epoll.c */
 	int ticket;                /* the right to join; -1: none, do nothing */
 	int nudge, stack_nudge;    /* always readable, see epoll.c */
+	int place;                 /* where posix_spawn's child finds its place, see exec.c; -1 */
 	int own_low;               /* guise's own descriptors: none is lower */
 };
 
 extern struct preload preload __attribute__((visibility("hidden")));
+/* The table of a process without private descriptors. */
+extern struct guise_fdmap preload_nothing __attribute__((visibility("hidden")));
 
 /* start.c: joining, forking, and what is guise's own */
 
@@ -70,7 +73,7 @@ extern const struct guise_fdmap_memory preload_local __attribute__((visibility("
 int preload_prepare(void);
 /* Entries of the table. */
 int preload_map_room(int fd);
-int preload_map_set(int fd, uint32_t entry);
+int preload_map_set(int fd, uint32_t entry, uint32_t inode);
 
 /* placeholder.c: what holds the numbers of private descriptors */
 
@@ -86,6 +89,30 @@ int preload_placeholder_kept(unsigned int i);
 
 /* escaped.c: the process has joined: sockets that it has of the host are none that escaped */
 void preload_escaped_begin(void);
+
+/* The inode of fd, if it is a socket of the host; 0 else. */
+uint32_t preload_inode(int fd);
+
+/* fork.c */
+
+/* What fork needs before and afterwards, in the parent and in the child. */
+void preload_fork_prepare(void);
+void preload_fork_parent(void);
+void preload_fork_child(void);
+/* clone(2) by number, when the child gets memory of its own. */
+long preload_raw_fork(unsigned long flags, const long arguments[4]);
+
+/* exec.c */
+
+/* The library's own name, and what else of the environment must not be lost. */
+void preload_exec_begin(void);
+/* spawn.c: the number that posix_spawn's children leave alone, made if need be; -1: none. */
+int preload_spawn_place(void);
+/* In the new program: the private sockets that it was left. */
+void preload_inherit(void);
+
+/* epoll.c: in a forked child nobody waits yet */
+void preload_epoll_forked(void);
 
 /* descriptor.c: numbers */
 
@@ -109,9 +136,6 @@ void preload_stdio_number(int fd, bool private);
 int preload_open_flags(const char *mode);
 
 /* rights.c: private sockets in messages of the host's sockets */
-
-/* The inode of fd, if it is a socket of the host; 0 else. */
-long preload_inode(int fd);
 void preload_rights_sending(const struct msghdr *m);
 void preload_rights_not_sent(const struct msghdr *m);
 void preload_rights_received(const struct msghdr *m, int flags);

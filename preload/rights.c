@@ -16,16 +16,6 @@
 #include "host/sys.h"
 
 #include <string.h>
-#include <sys/stat.h>
-
-long preload_inode(int fd)
-{
-	struct stat st;
-
-	if (host_sys(SYS_fstat, fd, &st) || !S_ISSOCK(st.st_mode))
-		return 0;
-	return (long)st.st_ino;
-}
 
 /* The kernel keeps to the length that the program says; so does this. */
 static struct cmsghdr *next(const struct msghdr *m, struct cmsghdr *c)
@@ -83,13 +73,15 @@ static void take_back(int fd, int flags)
 
 static void take(int fd, int flags)
 {
-	long sfd, mark = preload_inode(fd);
+	uint32_t mark = preload_inode(fd);
+	long sfd;
 	struct guise_stack *s = mark ? preload_stack() : NULL;
 
 	if (!s || preload_borrowed())
 		return;
 	sfd = guise_call(s, GUISE_NR_TAKE, mark, flags & MSG_PEEK, 0, 0, 0, 0);
-	if (sfd >= 0 && preload_map_set(fd, (uint32_t)sfd | GUISE_FD_PRIVATE | GUISE_FD_SHARED))
+	if (sfd >= 0 &&
+	    preload_map_set(fd, (uint32_t)sfd | GUISE_FD_PRIVATE | GUISE_FD_SHARED, mark))
 		guise_call(s, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Joining, and what fork does to it.
+ * Joining.
  *
  * $GUISE_STACK is the number of an inherited descriptor, the ticket. Where it
  * is not set the library does nothing: the table of private descriptors stays
@@ -9,10 +9,8 @@
  * run on a stack never runs on the host's instead: when joining fails it ends
  * with status 125 and one sentence.
  *
- * A forked child is another process to the stack. It joins anew when it first
- * needs the stack; the parent's private sockets are not its own, so its table
- * marks them stale. The table is copied before the fork, in the parent: by
- * the time the child could look, the parent may have gone on.
+ * A program that was left private sockets by the one that started it finds its place
+ * in the stack made already, and enters it instead (exec.c). What fork does: fork.c.
  *
  * A vfork child shares the parent's memory, and with it the table, but has
  * descriptors of its own: what it closes must not be closed in the stack.
@@ -20,6 +18,7 @@
 #include "preload.h"
 #include "host/signal.h"
 #include "host/sys.h"
+#include "region/join.h"
 #include "region/stack.h"
 #include "trap.h"
 
@@ -31,20 +30,21 @@
 #define FAILED_TO_JOIN 125 /* as env(1) and timeout(1): the tool failed, not the program */
 #define LOW_TICKET     64  /* a ticket below this stands where programs dup2() to */
 
-static struct guise_fdmap nothing_private;
+struct guise_fdmap preload_nothing;
 
 struct preload preload = {
-	.map = &nothing_private,
+	.map = &preload_nothing,
 	.placeholder = -1,
 	.ticket = -1,
 	.nudge = -1,
 	.stack_nudge = -1,
+	.place = -1,
 	.own_low = INT32_MAX,
 };
 
 pthread_mutex_t preload_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t ticket_read = PTHREAD_ONCE_INIT;
-static struct guise_fdmap *before_fork; /* what the child will know of private descriptors */
+static int given = -1; /* the end of a place that is made already */
 
 void preload_say(const char *format, ...)
 {
@@ -84,8 +84,10 @@ static int own_fd(unsigned int i)
 		return s ? s->alive : -1;
 	case 7:
 		return s ? s->control : -1;
+	case 8:
+		return preload.place;
 	default:
-		i -= 8;
+		i -= 9;
 		if (i < PRELOAD_PLACEHOLDERS_KEPT)
 			return preload_placeholder_kept(i);
 		i -= PRELOAD_PLACEHOLDERS_KEPT;
@@ -95,7 +97,7 @@ static int own_fd(unsigned int i)
 	}
 }
 
-#define OWN_FDS (8 + PRELOAD_PLACEHOLDERS_KEPT + GUISE_MAX_LINKS * GUISE_LINK_FDS)
+#define OWN_FDS (9 + PRELOAD_PLACEHOLDERS_KEPT + GUISE_MAX_LINKS * GUISE_LINK_FDS)
 
 int preload_next_own_fd(int fd)
 {
@@ -148,46 +150,22 @@ bool preload_borrowed(void)
 	return host_sys(SYS_getpid) != preload.pid;
 }
 
-static void fork_prepare(void)
+/* The place that this program was given, "DESCRIPTOR:INODE"; neither of the two is left to chance. */
+static void read_place(void)
 {
-	int fd = -1;
+	const char *text = getenv("GUISE_PLACE");
+	char *end;
+	long fd, inode;
 
-	pthread_mutex_lock(&preload_lock);
-	before_fork = NULL;
-	while ((fd = guise_fdmap_next(preload.map, fd + 1)) >= 0) {
-		uint32_t entry = guise_fdmap_get(preload.map, fd);
-
-		preload_mark_shared(fd);
-		if (!before_fork)
-			before_fork = guise_fdmap_new(&preload_local);
-		if (entry & (GUISE_FD_PRIVATE | GUISE_FD_STALE))
-			entry = GUISE_FD_STALE;
-		else /* the host's half of an epoll is the child's, too */
-			entry &= GUISE_FD_EPOLL | GUISE_FD_HOSTED;
-		if (!before_fork ||
-		    (entry && guise_fdmap_set(before_fork, &preload_local, fd, entry)))
-			die("cannot fork", "no memory for the table of private sockets");
+	if (!text)
+		return;
+	fd = strtol(text, &end, 10);
+	if (*end == ':' && fd >= 0 && fd <= INT32_MAX) {
+		inode = strtol(end + 1, &end, 10);
+		if (!*end && inode && inode == preload_inode((int)fd))
+			given = (int)fd;
 	}
-}
-
-static void fork_parent(void)
-{
-	if (before_fork)
-		guise_fdmap_free(before_fork, &preload_local);
-	pthread_mutex_unlock(&preload_lock);
-}
-
-static void fork_child(void)
-{
-	preload.pid = (pid_t)host_sys(SYS_getpid);
-	preload.map = before_fork ? before_fork : &nothing_private;
-	if (preload.stack)
-		guise_abandon(preload.stack);
-	preload.stack = NULL;
-	preload.prepared = false;
-	preload_placeholders_forked();
-	pthread_mutex_init(&preload_lock, NULL);
-	preload_trap_thread();
+	unsetenv("GUISE_PLACE"); /* for this program alone */
 }
 
 /* No malloc here: a malloc that is being set up may be asking. */
@@ -204,6 +182,7 @@ static void read_ticket(void)
 		die("GUISE_STACK must be the number of an open descriptor, but is", text);
 	preload.ticket = (int)fd;
 	preload.pid = (pid_t)host_sys(SYS_getpid);
+	read_place();
 }
 
 /*
@@ -220,23 +199,31 @@ static void watch_forks(void)
 		return;
 	first = malloc(1);
 	free(first);
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	pthread_atfork(preload_fork_prepare, preload_fork_parent, preload_fork_child);
 	done = true;
 }
 
-static void join(void)
+/* True: into a place that may hold private sockets. */
+static bool join(void)
 {
-	struct guise_stack *s;
+	struct guise_stack *s = NULL;
+	bool entered;
 	int err;
 
 	watch_forks();
-	s = guise_join(preload.ticket, &err);
+	if (given >= 0)
+		s = guise_join_enter(given, &err);
+	given = -1;
+	entered = s;
+	if (!s)
+		s = guise_join(preload.ticket, &err);
 	if (!s)
 		die("cannot join its network stack", guise_error());
 	move_ticket();
 	__atomic_store_n(&preload.stack, s, __ATOMIC_RELEASE);
 	preload.own_low = preload_next_own_fd(0);
 	preload_escaped_begin();
+	return entered;
 }
 
 bool preload_on_stack(void)
@@ -248,14 +235,17 @@ bool preload_on_stack(void)
 struct guise_stack *preload_stack(void)
 {
 	struct guise_stack *s = __atomic_load_n(&preload.stack, __ATOMIC_ACQUIRE);
+	bool entered = false;
 	int saved = errno;
 
 	if (likely(s) || !preload_on_stack())
 		return s;
 	pthread_mutex_lock(&preload_lock);
 	if (!preload.stack)
-		join();
+		entered = join();
 	pthread_mutex_unlock(&preload_lock);
+	if (entered)
+		preload_inherit();
 	errno = saved;
 	return preload.stack;
 }
@@ -271,6 +261,7 @@ __attribute__((constructor)) static void begin(void)
 	preload_find_originals();
 	if (!preload_stack())
 		return;
+	preload_exec_begin();
 	host_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &unblocked, 0, sizeof(unblocked));
 	preload_trap_begin();
 }

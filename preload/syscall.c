@@ -16,6 +16,7 @@
 #include "preload.h"
 #include "waiting.h"
 
+#include <sched.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -340,9 +341,21 @@ static bool process_call(long nr, const struct preload_arguments *x, long *ret)
 		return true;
 #endif
 	case SYS_clone:
-		if (x->a != SIGCHLD || x->b)
+		if (x->a & CLONE_VM || x->b)
 			return false;
-		*ret = fork();
+		/* As fork, when it asks for nothing more: with libc's own handlers. */
+		*ret = x->a == SIGCHLD
+			       ? fork()
+			       : libc_result(preload_raw_fork((unsigned long)x->a,
+							      (const long[]){ x->b, x->c, x->d,
+									      x->e }));
+		return true;
+	case SYS_execve:
+		*ret = execve((const char *)x->a, (void *)x->b, (void *)x->c);
+		return true;
+	case SYS_execveat:
+		*ret = execveat((int)x->a, (const char *)x->b, (void *)x->c, (void *)x->d,
+				(int)x->e);
 		return true;
 	default:
 		return false;

@@ -2,8 +2,8 @@
 /*
  * The table of private descriptors, and the descriptors that epoll.c needs: a
  * socket that is member of no epoll, and the nudges. They are made when the process makes its first private socket, as
- * most processes (those of a shell script) never do. A forked child has a
- * table in memory of its own until then.
+ * most processes (those of a shell script) never do. The child of one that has none
+ * has a table in memory of its own until then.
  */
 #include "preload.h"
 
@@ -56,7 +56,7 @@ static int make_map(struct guise_stack *s)
 	int fd = -1, err = map ? 0 : -ENOMEM;
 
 	while (!err && (fd = guise_fdmap_next(preload.map, fd + 1)) >= 0)
-		err = guise_fdmap_set(map, &memory, fd, guise_fdmap_get(preload.map, fd));
+		err = guise_fdmap_set(map, &memory, fd, guise_fdmap_get(preload.map, fd), 0);
 	if (err) {
 		if (map)
 			guise_fdmap_free(map, &memory);
@@ -124,10 +124,10 @@ int preload_map_room(int fd)
 	return err ? err : guise_fdmap_room(preload.map, &memory, fd);
 }
 
-int preload_map_set(int fd, uint32_t entry)
+int preload_map_set(int fd, uint32_t entry, uint32_t inode)
 {
 	struct guise_fdmap_memory memory = in_region(preload.stack);
 	int err = preload_map_room(fd);
 
-	return err ? err : guise_fdmap_set(preload.map, &memory, fd, entry);
+	return err ? err : guise_fdmap_set(preload.map, &memory, fd, entry, inode);
 }

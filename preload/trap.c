@@ -271,7 +271,7 @@ static bool trapped(siginfo_t *info, ucontext_t *uc)
 		return true;
 	case SYS_clone:
 		/* As fork(), which is called as a function. */
-		if (regs[REG_RDI] == SIGCHLD && !regs[REG_RSI])
+		if (!(regs[REG_RDI] & CLONE_VM) && !regs[REG_RSI])
 			break;
 		clone_in_place(regs, &regs[REG_RSI]);
 		return true;

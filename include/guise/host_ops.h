@@ -27,7 +27,7 @@
 #define GUISE_HOST_OPS_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   4 /* raise when anything in this file changes */
+#define GUISE_ABI   5 /* raise when anything in this file changes */
 
 #define GUISE_HOST_PAGE_MAX 0x10000
 
@@ -38,12 +38,12 @@
 #define GUISE_OFF_DATA   0x900000
 #define GUISE_OFF_ARENA  0x1400000
 
-#define GUISE_MAX_SLOTS    4096 /* host threads inside one stack */
-#define GUISE_MAX_PROCS    1024 /* host processes that joined */
-#define GUISE_FDMAP_CHUNKS 1024 /* of a process's table of descriptors ... */
-#define GUISE_FDMAP_BYTES  4096 /* ... each so long */
-#define GUISE_MAX_LINKS    16
-#define GUISE_STACK_SIZE   32768 /* a kernel stack, bytes */
+#define GUISE_MAX_SLOTS     4096 /* host threads inside one stack */
+#define GUISE_MAX_PROCS     1024 /* host processes that joined */
+#define GUISE_FDMAP_CHUNKS  1024 /* of a process's table of descriptors ... */
+#define GUISE_FDMAP_ENTRIES 1024 /* ... each of so many entries, with an inode for each */
+#define GUISE_MAX_LINKS     16
+#define GUISE_STACK_SIZE    32768 /* a kernel stack, bytes */
 
 #ifndef __ASSEMBLY__
 
@@ -150,7 +150,20 @@ struct guise_proc {
 	uint64_t leader;     /* struct task_struct * of the thread group leader */
 	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
 	uint32_t untraced;   /* the holder is not its tracer */
-	uint32_t pad;
+	uint32_t marks_n;
+	uint64_t marks; /* struct guise_mark[]: what its program is to find; preload/exec.c */
+};
+
+/*
+ * A descriptor that passes exec: the next program of the process finds it by its
+ * placeholder's inode, whatever number that then has. An epoll has none, and
+ * keeps its number.
+ */
+struct guise_mark {
+	uint32_t inode;
+	uint32_t number;
+	uint32_t entry; /* of the table of descriptors */
+	uint32_t found;
 };
 
 /* One link; written by whoever adds it, before the port sees LINK_ADD. */
@@ -272,6 +285,7 @@ struct guise_image {
 #define GUISE_NR_INODE       2055 /* (fd, number): a socket's inode from now on */
 #define GUISE_NR_RING        2056 /* (fd, block, u64 piece[2]) -> 1, or 0: no such block */
 #define GUISE_NR_RING_MAPPED 2057 /* (fd, 1 or -1): a program has (un)mapped its blocks */
-#define GUISE_NR_END         2058
+#define GUISE_NR_FORK        2058 /* (place, marks, n, fd): see kernel/heir.c */
+#define GUISE_NR_END         2059
 
 #endif

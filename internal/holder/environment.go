@@ -54,7 +54,7 @@ func withoutStack(environ []string) []string {
 	var env []string
 	for _, v := range environ {
 		switch name, value, _ := strings.Cut(v, "="); name {
-		case "GUISE_STACK", "GUISE_MPTCP", "GUISE_RESOLV_CONF", "GUISE_HOSTS":
+		case "GUISE_STACK", "GUISE_PLACE", "GUISE_PRELOAD", "GUISE_MPTCP", "GUISE_RESOLV_CONF", "GUISE_HOSTS":
 		case "LD_PRELOAD":
 			others := slices.DeleteFunc(strings.FieldsFunc(value, separates),
 				func(p string) bool { return filepath.Base(p) == Preload })

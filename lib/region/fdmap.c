@@ -6,23 +6,23 @@
 
 #include <errno.h>
 
-#define CHUNK_BYTES (GUISE_FDMAP_CHUNK * sizeof(uint32_t))
+#define CHUNK_BYTES sizeof(struct guise_fdmap_chunk)
 
-/* The port frees the tables of the dead by these. */
+/* The port copies and frees tables by these. */
 _Static_assert(GUISE_FDMAP_CHUNKS == GUISE_FDMAP_CHUNK, "guise/host_ops.h has another number");
-_Static_assert(GUISE_FDMAP_BYTES == GUISE_FDMAP_CHUNK * sizeof(uint32_t), "or another size");
+_Static_assert(GUISE_FDMAP_ENTRIES == GUISE_FDMAP_CHUNK, "or another size");
 _Static_assert(sizeof(struct guise_fdmap) == 8192 || sizeof(void *) != 8,
 	       "a table is two pages: members of different builds share it");
 
 static uint32_t *entry_of(const struct guise_fdmap *map, int fd)
 {
 	unsigned int n = (unsigned int)fd;
-	uint32_t *chunk;
+	struct guise_fdmap_chunk *chunk;
 
 	if (n >= GUISE_FDMAP_MAX)
 		return NULL;
 	chunk = __atomic_load_n(&map->chunk[n / GUISE_FDMAP_CHUNK], __ATOMIC_ACQUIRE);
-	return chunk ? &chunk[n % GUISE_FDMAP_CHUNK] : NULL;
+	return chunk ? &chunk->entry[n % GUISE_FDMAP_CHUNK] : NULL;
 }
 
 struct guise_fdmap *guise_fdmap_new(const struct guise_fdmap_memory *memory)
@@ -41,7 +41,7 @@ void guise_fdmap_free(struct guise_fdmap *map, const struct guise_fdmap_memory *
 int guise_fdmap_room(struct guise_fdmap *map, const struct guise_fdmap_memory *memory, int fd)
 {
 	unsigned int n = (unsigned int)fd;
-	uint32_t *chunk, *none = NULL;
+	struct guise_fdmap_chunk *chunk, *none = NULL;
 
 	if (n >= GUISE_FDMAP_MAX)
 		return -EMFILE;
@@ -58,13 +58,21 @@ int guise_fdmap_room(struct guise_fdmap *map, const struct guise_fdmap_memory *m
 }
 
 int guise_fdmap_set(struct guise_fdmap *map, const struct guise_fdmap_memory *memory, int fd,
-		    uint32_t entry)
+		    uint32_t entry, uint32_t inode)
 {
 	int err = guise_fdmap_room(map, memory, fd);
 
-	if (!err)
+	if (!err) {
+		map->chunk[fd / GUISE_FDMAP_CHUNK]->inode[fd % GUISE_FDMAP_CHUNK] = inode;
 		__atomic_store_n(entry_of(map, fd), entry, __ATOMIC_RELEASE);
+	}
 	return err;
+}
+
+uint32_t guise_fdmap_inode(const struct guise_fdmap *map, int fd)
+{
+	return entry_of(map, fd) ? map->chunk[fd / GUISE_FDMAP_CHUNK]->inode[fd % GUISE_FDMAP_CHUNK]
+				 : 0;
 }
 
 uint32_t guise_fdmap_take(struct guise_fdmap *map, int fd)

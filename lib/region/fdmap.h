@@ -4,14 +4,14 @@
  *
  * A program knows host descriptors only. A private socket is backed by one
  * (its placeholder), and this table says which descriptor of the stack stands
- * behind it. It lies in the region, anchored at region->procs[].fdmap, so that
- * the next image of the process finds it after exec.
+ * behind it. It lies in the region, anchored at region->procs[].fdmap.
  *
  * Two levels: 1024 pointers to chunks of 1024 entries, a chunk made when the
  * first descriptor in it is. Reading takes no lock: two dependent loads, on
  * the path of every read() and write() of the program. Entries change by
  * atomic operations only, so that of two threads that close one descriptor
- * exactly one finds the entry. Chunks are never freed while the table lives.
+ * exactly one finds the entry. Chunks are never freed while the table lives. When
+ * the process forks, the port copies the table for the child (kernel/heir.c).
  *
  * Limit: host descriptors below 1048576, the most a host allows by default;
  * stack descriptors likewise.
@@ -38,10 +38,18 @@
 #define GUISE_FD_STALE   0x04000000u /* the parent's, before fork: not usable */
 #define GUISE_FD_SHARED  0x02000000u /* its placeholder has other holders, or had */
 #define GUISE_FD_FILE    0x01000000u /* private, and no socket: a file of the stack */
+#define GUISE_FD_SPAWN   0x00800000u /* a spawned program may get it by another number */
 #define GUISE_FD_STACK   0x000fffffu /* the stack's descriptor */
 
+/* Beside each entry of a private socket, the inode number of its placeholder: what
+ * it is found by when it has lost its number. */
+struct guise_fdmap_chunk {
+	uint32_t entry[GUISE_FDMAP_CHUNK];
+	uint32_t inode[GUISE_FDMAP_CHUNK];
+};
+
 struct guise_fdmap {
-	uint32_t *chunk[GUISE_FDMAP_CHUNK];
+	struct guise_fdmap_chunk *chunk[GUISE_FDMAP_CHUNK];
 };
 
 /* Where tables get their memory, zeroed; get() returns NULL when there is none. */
@@ -55,14 +63,14 @@ struct guise_fdmap_memory {
 static inline uint32_t guise_fdmap_get(const struct guise_fdmap *map, int fd)
 {
 	unsigned int n = (unsigned int)fd;
-	const uint32_t *chunk;
+	const struct guise_fdmap_chunk *chunk;
 
 	if (__builtin_expect(n >= GUISE_FDMAP_MAX, 0))
 		return 0;
 	chunk = __atomic_load_n(&map->chunk[n / GUISE_FDMAP_CHUNK], __ATOMIC_CONSUME);
 	if (!chunk)
 		return 0;
-	return __atomic_load_n(&chunk[n % GUISE_FDMAP_CHUNK], __ATOMIC_RELAXED);
+	return __atomic_load_n(&chunk->entry[n % GUISE_FDMAP_CHUNK], __ATOMIC_RELAXED);
 }
 
 /* NULL when there is no memory. */
@@ -74,7 +82,10 @@ int guise_fdmap_room(struct guise_fdmap *map, const struct guise_fdmap_memory *m
 
 /* Writes an entry. 0, -EMFILE for a number beyond the table, or -ENOMEM. */
 int guise_fdmap_set(struct guise_fdmap *map, const struct guise_fdmap_memory *memory, int fd,
-		    uint32_t entry);
+		    uint32_t entry, uint32_t inode);
+
+/* The inode that was set with the entry of fd. */
+uint32_t guise_fdmap_inode(const struct guise_fdmap *map, int fd);
 
 /* Removes an entry and returns what it was: to one caller only. */
 uint32_t guise_fdmap_take(struct guise_fdmap *map, int fd);

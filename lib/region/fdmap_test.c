@@ -80,7 +80,7 @@ int main(void)
 		return 1;
 	for (unsigned int i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
 		empty &= !guise_fdmap_get(map, odd[i]) && !guise_fdmap_take(map, odd[i]);
-		refused &= guise_fdmap_set(map, &memory, odd[i], 1) == -EMFILE;
+		refused &= guise_fdmap_set(map, &memory, odd[i], 1, 0) == -EMFILE;
 	}
 	tap(empty && !guise_fdmap_get(map, 0) && !guise_fdmap_get(map, GUISE_FDMAP_MAX - 1),
 	    "a new table is empty, whatever number is asked for");
@@ -88,23 +88,27 @@ int main(void)
 	tap(guise_fdmap_next(map, 0) == -1 && guise_fdmap_next(map, -5) == -1 &&
 		    guise_fdmap_next(map, INT_MAX) == -1,
 	    "there is nothing to go through in it");
-	tap(guise_fdmap_set(map, &memory, 5, GUISE_FD_PRIVATE | 7) == -ENOMEM &&
+	tap(guise_fdmap_set(map, &memory, 5, GUISE_FD_PRIVATE | 7, 0) == -ENOMEM &&
 		    !guise_fdmap_change(map, 5, 0, 1),
 	    "without memory there is no entry");
 
 	room = 100;
-	tap(!guise_fdmap_set(map, &memory, 5, GUISE_FD_PRIVATE | 7) && allocated == 2 &&
+	tap(!guise_fdmap_set(map, &memory, 5, GUISE_FD_PRIVATE | 7, 0) && allocated == 2 &&
 		    guise_fdmap_get(map, 5) == (GUISE_FD_PRIVATE | 7) && !guise_fdmap_get(map, 4) &&
 		    !guise_fdmap_get(map, 6),
 	    "an entry is found again, in a chunk of its own");
-	tap(!guise_fdmap_set(map, &memory, 1023, 1) && allocated == 2 &&
-		    !guise_fdmap_set(map, &memory, 1024, 2) && allocated == 3 &&
-		    !guise_fdmap_set(map, &memory, GUISE_FDMAP_MAX - 1, 3) && allocated == 4,
+	tap(!guise_fdmap_set(map, &memory, 1023, 1, 0) && allocated == 2 &&
+		    !guise_fdmap_set(map, &memory, 1024, 2, 0) && allocated == 3 &&
+		    !guise_fdmap_set(map, &memory, GUISE_FDMAP_MAX - 1, 3, 0) && allocated == 4,
 	    "neighbours share a chunk");
 	tap(guise_fdmap_next(map, 0) == 5 && guise_fdmap_next(map, 6) == 1023 &&
 		    guise_fdmap_next(map, 1024) == 1024 &&
 		    guise_fdmap_next(map, 1025) == GUISE_FDMAP_MAX - 1,
 	    "all entries are gone through, in order");
+	tap(!guise_fdmap_set(map, &memory, 1025, 4, 77) && guise_fdmap_inode(map, 1025) == 77 &&
+		    !guise_fdmap_inode(map, 1026) && !guise_fdmap_inode(map, -1) &&
+		    guise_fdmap_take(map, 1025) == 4,
+	    "an inode stands beside its entry");
 	tap(guise_fdmap_take(map, 1024) == 2 && !guise_fdmap_take(map, 1024) &&
 		    guise_fdmap_next(map, 1024) == GUISE_FDMAP_MAX - 1,
 	    "an entry is taken once");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Joining the stack of a holder; join.h describes the exchange. A process has
+ * Joining the stack of a holder; join.h describes the exchange, also of a process that
+ * was expected. A process has
  * joined when the region is mapped and its links are attached; its first call
  * then makes its first task. Whatever fails on the way leaves nothing behind:
  * the holder sees the channel hang up and takes the process for dead.
@@ -58,12 +59,14 @@ static int await(int fd, short events, uint64_t deadline)
 	return ret < 0 ? (int)ret : 0;
 }
 
-static int send_request(int ticket, int channel, uint64_t deadline)
+/* channel: -1, or a descriptor to send along. */
+static int send_request(int to, enum guise_join_kind kind, int channel, uint64_t deadline)
 {
 	struct guise_join_request q = {
 		.magic = GUISE_JOIN_MAGIC,
 		.abi = GUISE_ABI,
 		.pid = (int32_t)host_sys(SYS_getpid),
+		.kind = kind,
 	};
 	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(16))) = { 0 };
 	struct iovec iov = { &q, sizeof(q) };
@@ -80,12 +83,16 @@ static int send_request(int ticket, int channel, uint64_t deadline)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(c), &channel, sizeof(int));
+	if (channel < 0) {
+		m.msg_control = NULL;
+		m.msg_controllen = 0;
+	}
 	for (;;) {
-		ret = host_sys(SYS_sendmsg, ticket, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ret = host_sys(SYS_sendmsg, to, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (ret >= 0)
 			return 0;
 		if (ret == -EAGAIN) /* others join, too, and the holder is behind */
-			ret = await(ticket, POLLOUT, deadline);
+			ret = await(to, POLLOUT, deadline);
 		if (ret < 0 && ret != -EINTR)
 			return (int)ret;
 	}
@@ -121,8 +128,31 @@ static long receive_reply(int channel, struct guise_join_reply *r, int *fd, int 
 	return ret ? ret : -ECONNRESET;
 }
 
-/* Asks over the ticket; our end of the private channel, or -errno. */
-static int ask(int ticket, struct guise_join_reply *r, int *fd, int *fds)
+/* What became of a request to the descriptor `asked`: ret is the answer's length, or
+ * -errno. 0, or -errno with the sentence and without descriptors. */
+static int judge(long ret, int asked, const struct guise_join_reply *r, const int *fd, int *fds)
+{
+	if (ret >= 0)
+		ret = guise_join_check_reply(r, (size_t)ret, *fds);
+	else if (ret == -EBADF || ret == -ENOTSOCK || ret == -EOPNOTSUPP)
+		guise_fail((int)-ret,
+			   "join: descriptor %d is not a ticket; was it closed or "
+			   "replaced by the program that started this one?",
+			   asked);
+	else if (ret == -EPIPE || ret == -ECONNRESET || ret == -ENOTCONN || ret == -ECONNREFUSED)
+		ret = guise_fail(ENETDOWN, "join: the stack's holder is gone");
+	else
+		guise_fail((int)-ret, "join: the stack's holder does not answer: %s",
+			   strerror((int)-ret));
+	if (!ret && r->status)
+		ret = guise_fail(-r->status, "%s", r->error);
+	for (int i = 0; ret && i < *fds; i++)
+		host_sys(SYS_close, fd[i]);
+	return (int)ret;
+}
+
+int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_reply *r, int *fd,
+		   int *fds)
 {
 	uint64_t deadline = guise_host_now() + ANSWER_NS;
 	int pair[2];
@@ -132,31 +162,21 @@ static int ask(int ticket, struct guise_join_reply *r, int *fd, int *fds)
 	ret = host_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
 	if (ret < 0)
 		return guise_fail((int)-ret, "join: no socket pair: %s", strerror((int)-ret));
-	ret = send_request(ticket, pair[1], deadline);
+	ret = send_request(ticket, kind, pair[1], deadline);
 	/* Before the answer is awaited: or a holder that dies would not be seen. */
 	host_sys(SYS_close, pair[1]);
 	if (!ret)
 		ret = receive_reply(pair[0], r, fd, fds, deadline);
-	if (ret >= 0)
-		ret = guise_join_check_reply(r, (size_t)ret, *fds);
-	else if (ret == -EBADF || ret == -ENOTSOCK || ret == -EOPNOTSUPP)
-		guise_fail((int)-ret,
-			   "join: descriptor %d is not a ticket; was it closed or "
-			   "replaced by the program that started this one?",
-			   ticket);
-	else if (ret == -EPIPE || ret == -ECONNRESET || ret == -ENOTCONN || ret == -ECONNREFUSED)
-		ret = guise_fail(ENETDOWN, "join: the stack's holder is gone");
-	else
-		guise_fail((int)-ret, "join: the stack's holder does not answer: %s",
-			   strerror((int)-ret));
-	if (!ret && r->status)
-		ret = guise_fail(-r->status, "%s", r->error);
+	ret = judge(ret, ticket, r, fd, fds);
 	if (!ret)
 		return guise_fd_high(pair[0]);
-	for (int i = 0; i < *fds; i++)
-		host_sys(SYS_close, fd[i]);
 	host_sys(SYS_close, pair[0]);
 	return (int)ret;
+}
+
+int guise_join_greet(int end)
+{
+	return send_request(end, GUISE_JOIN_GREET, -1, guise_host_now() + ANSWER_NS);
 }
 
 static int attach_links(struct guise_stack *s)
@@ -182,29 +202,24 @@ static int attach_links(struct guise_stack *s)
 	return err;
 }
 
-struct guise_stack *guise_join(int ticket, int *err)
+/* The stack of an answer. Takes the descriptors; on failure they are closed. */
+static struct guise_stack *build(int control, const struct guise_join_reply *r, const int *fd,
+				 int *err)
 {
-	int fd[GUISE_JOIN_MAX_FDS], fds, at = GUISE_JOIN_FIXED_FDS, unused;
-	struct guise_join_reply r;
-	struct guise_stack *s;
+	struct guise_stack *s = calloc(1, sizeof(*s));
+	int at = GUISE_JOIN_FIXED_FDS;
 
-	if (!err)
-		err = &unused;
-	*err = ticket = find_ticket(ticket);
-	if (ticket < 0)
-		return NULL;
-	s = calloc(1, sizeof(*s));
-	if (!s) {
-		*err = guise_fail(ENOMEM, "join: out of memory");
-		return NULL;
-	}
-	*err = s->control = ask(ticket, &r, fd, &fds);
-	if (s->control < 0) {
+	if (!s || !r->fds) {
+		*err = s ? guise_fail(EPROTO, "join: an answer without descriptors")
+			 : guise_fail(ENOMEM, "join: out of memory");
+		for (unsigned int i = 0; i < r->fds; i++)
+			host_sys(SYS_close, fd[i]);
+		host_sys(SYS_close, control);
 		free(s);
 		return NULL;
 	}
-
-	s->proc = r.proc;
+	s->control = control;
+	s->proc = r->proc;
 	s->console_fd = -1;
 	s->memfd = guise_fd_high(fd[0]);
 	s->image_fd = guise_fd_high(fd[1]);
@@ -213,12 +228,12 @@ struct guise_stack *guise_join(int ticket, int *err)
 	s->alive = guise_fd_high(fd[3]);
 	for (int i = 0; i < GUISE_MAX_LINKS; i++)
 		for (int k = 0; k < GUISE_LINK_FDS; k++)
-			s->port[i].fd[k] = k < r.links[i] ? guise_fd_high(fd[at++]) : -1;
+			s->port[i].fd[k] = k < r->links[i] ? guise_fd_high(fd[at++]) : -1;
 
 	*err = guise_region_map(s);
-	if (!*err && s->region->base != r.base)
+	if (!*err && s->region->base != r->base)
 		*err = guise_fail(EPROTO, "join: the holder says %#lx, its region %#lx",
-				  (unsigned long)r.base, (unsigned long)s->region->base);
+				  (unsigned long)r->base, (unsigned long)s->region->base);
 	if (!*err)
 		*err = attach_links(s);
 	if (*err) {
@@ -228,4 +243,36 @@ struct guise_stack *guise_join(int ticket, int *err)
 	guise_fault_handler();
 	guise_stacks_add(s);
 	return s;
+}
+
+struct guise_stack *guise_join(int ticket, int *err)
+{
+	int fd[GUISE_JOIN_MAX_FDS], fds, control, unused;
+	struct guise_join_reply r;
+
+	if (!err)
+		err = &unused;
+	*err = ticket = find_ticket(ticket);
+	if (ticket < 0)
+		return NULL;
+	*err = control = guise_join_ask(ticket, GUISE_JOIN_NOW, &r, fd, &fds);
+	return control < 0 ? NULL : build(control, &r, fd, err);
+}
+
+struct guise_stack *guise_join_enter(int end, int *err)
+{
+	uint64_t deadline = guise_host_now() + ANSWER_NS;
+	int fd[GUISE_JOIN_MAX_FDS], fds = 0;
+	struct guise_join_reply r;
+	long ret;
+
+	end = guise_fd_high(end);
+	ret = send_request(end, GUISE_JOIN_ENTER, -1, deadline);
+	if (!ret)
+		ret = receive_reply(end, &r, fd, &fds, deadline);
+	*err = judge(ret, end, &r, fd, &fds);
+	if (!*err)
+		return build(end, &r, fd, err);
+	host_sys(SYS_close, end);
+	return NULL;
 }

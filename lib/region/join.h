@@ -15,6 +15,12 @@
  * close-on-exec, so its hang-up tells the holder that the program is gone,
  * whether the process exited or executed another one.
  *
+ * A request may be for a process to come, a child or the next program (heir.h): the
+ * place is given as ever, but nobody is in it yet, and the answer has no
+ * descriptors. Whoever then has the pair's end says on it who it is: the child of
+ * a fork greets, and needs nothing; a new program enters, and gets what any
+ * joiner gets. When the last copy of the end is closed instead, the place is free.
+ *
  * Who a joiner is the kernel says, not the request: the ticket carries the
  * sender's credentials, the pair its maker's; both must name one process.
  */
@@ -24,6 +30,7 @@
 #include "guise/host_ops.h"
 #include "link/link.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,11 +38,18 @@
 #define GUISE_JOIN_FIXED_FDS 4
 #define GUISE_JOIN_MAX_FDS   (GUISE_JOIN_FIXED_FDS + GUISE_MAX_LINKS * GUISE_LINK_FDS)
 
+enum guise_join_kind {
+	GUISE_JOIN_NOW = 0,
+	GUISE_JOIN_HEIR = 1,  /* over the ticket: for a process to come */
+	GUISE_JOIN_GREET = 2, /* over the pair: here it is ... */
+	GUISE_JOIN_ENTER = 3, /* ... and it asks for the stack's descriptors */
+};
+
 struct guise_join_request {
 	uint32_t magic;
 	uint32_t abi; /* GUISE_ABI of the joiner's library */
 	int32_t pid;  /* as the joiner sees itself; for messages only */
-	uint32_t pad;
+	uint32_t kind;
 };
 
 struct guise_join_reply {
@@ -60,5 +74,19 @@ _Static_assert(sizeof(struct guise_join_reply) == 304, "on the wire");
  */
 int guise_join_check_request(const struct guise_join_request *q, size_t len, int fds);
 int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds);
+
+/* The joiner's side, in parts. fd has room for GUISE_JOIN_MAX_FDS. */
+struct guise_stack;
+
+/*
+ * Asks over the ticket: our end of the private pair, or -errno with the sentence.
+ * Allocates nothing: the child of a vfork may ask.
+ */
+int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_reply *r, int *fd,
+		   int *fds);
+/* Says on the pair's end that the process has come. 0 or -errno. */
+int guise_join_greet(int end);
+/* The stack of a place whose end this program was given. As guise_join(). */
+struct guise_stack *guise_join_enter(int end, int *err);
 
 #endif

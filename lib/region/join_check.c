@@ -17,8 +17,11 @@ int guise_join_check_request(const struct guise_join_request *q, size_t len, int
 				  "version (%u) than the holder (%d); restart the stack with one "
 				  "version",
 				  q->pid, q->abi, GUISE_ABI);
-	if (fds != 1)
-		return guise_fail(EPROTO, "join: a request with %d descriptors; expected 1", fds);
+	if (q->kind > GUISE_JOIN_ENTER)
+		return guise_fail(EPROTO, "join: a request of kind %u", q->kind);
+	if (fds != (q->kind <= GUISE_JOIN_HEIR))
+		return guise_fail(EPROTO, "join: a request with %d descriptors; expected %d", fds,
+				  q->kind <= GUISE_JOIN_HEIR);
 	return 0;
 }
 
@@ -42,6 +45,8 @@ int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds
 		return r->status < 0
 			       ? 0
 			       : guise_fail(EPROTO, "join: an answer with status %d", r->status);
+	if (!r->fds) /* a place for a process to come */
+		expected = 0;
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		if (r->links[i] > GUISE_LINK_FDS)
 			return guise_fail(EPROTO, "join: a link with %u descriptors", r->links[i]);

@@ -221,6 +221,54 @@ static void admits(void)
 	    "which marks it dead for the reaper, once");
 }
 
+/* A place for a process to come: nobody is in it until the child of this one greets. */
+static void expects(void)
+{
+	struct guise_join_request q = { .magic = GUISE_JOIN_MAGIC,
+					.abi = GUISE_ABI,
+					.kind = GUISE_JOIN_HEIR };
+	int pair[2], fds, proc, status;
+	uint64_t refused = server.refused;
+	struct guise_proc *place;
+	struct guise_join_reply r;
+	pid_t child;
+
+	channel(pair);
+	send_raw(&q, sizeof(q), &pair[1], 1);
+	close(pair[1]);
+	proc = guise_server_request(&server);
+	if (!tap(proc > 0 && server.members == 1, "a process to come gets a place, and counts"))
+		return;
+	place = &holder.region->procs[proc];
+	status = answer_on(pair[0], &r, &fds);
+	tap(!status && (int)r.proc == proc && !fds && !guise_join_check_reply(&r, sizeof(r), fds),
+	    "whoever asked learns which, and gets no descriptors");
+	q.kind = GUISE_JOIN_NOW;
+	tap(send(pair[0], &q, sizeof(q), 0) == sizeof(q) &&
+		    guise_server_hear(&server, (unsigned int)proc) && place->used && !place->pid &&
+		    server.refused == refused + 1,
+	    "a request on the channel is none");
+	child = fork();
+	if (!child)
+		_exit(guise_join_greet(pair[0]) != 0);
+	close(pair[0]);
+	tap(waitpid(child, &status, 0) == child && !status,
+	    "the child greets on what it inherited");
+	tap(!guise_server_hear(&server, (unsigned int)proc) && place->pid == child,
+	    "the kernel says that it is the child; its end is the place's");
+	guise_server_gone(&server, (unsigned int)proc);
+	guise_bury_pending(&holder);
+	tap(place->dead && !server.members, "which is buried then");
+	memset(place, 0, sizeof(*place));
+
+	/* Over the ticket, where only requests belong. */
+	q.kind = GUISE_JOIN_GREET;
+	send_raw(&q, sizeof(q), NULL, 0);
+	tap(guise_server_request(&server) == -EPROTO && server.refused == refused + 2,
+	    "who greets over the ticket is refused");
+	server.refused = refused;
+}
+
 static void refuses(const char *name, const void *data, size_t len, const int *fd, int n,
 		    int answered, const char *word)
 {
@@ -400,6 +448,7 @@ int main(void)
 	judge();
 	make_holder();
 	admits();
+	expects();
 	refusals();
 	joins();
 	buries();

@@ -8,7 +8,8 @@
  * channel to answer on; descriptors that came with it are closed.
  *
  * A member has its entry in region->procs before it is told so, and keeps it
- * after its death until the reaper in the port has ended its tasks.
+ * after its death until the reaper in the port has ended its tasks. One that is
+ * expected (heir.h) has pid 0 until it says on its channel that it has come.
  */
 #include "region/serve.h"
 #include "host/sys.h"
@@ -104,10 +105,15 @@ static bool hung_up(int fd)
 static int check_sender(const struct incoming *in)
 {
 	struct ucred maker = { 0 };
-	socklen_t len = sizeof(maker);
+	socklen_t len = sizeof(maker), size = sizeof(int);
+	int type = 0;
 
-	if (host_sys(SYS_getsockopt, in->fd[0], SOL_SOCKET, SO_PEERCRED, &maker, &len) < 0)
-		return guise_fail(EPROTO, "join: process %d sent something that is not a socket",
+	if (host_sys(SYS_getsockopt, in->fd[0], SOL_SOCKET, SO_TYPE, &type, &size) < 0 ||
+	    type != SOCK_SEQPACKET ||
+	    host_sys(SYS_getsockopt, in->fd[0], SOL_SOCKET, SO_PEERCRED, &maker, &len) < 0)
+		return guise_fail(EPROTO,
+				  "join: process %d sent something that is not a SOCK_SEQPACKET "
+				  "socket",
 				  in->sender.pid);
 	if (!in->sender.pid || maker.pid != in->sender.pid)
 		return guise_fail(EPERM, "join: process %d sent a channel that process %d made",
@@ -172,8 +178,9 @@ static int claim_proc(struct guise_region *region, int pid)
 			continue;
 		memset(p, 0, sizeof(*p));
 		p->pid = pid;
-		read_process(pid, &process);
-		p->start_time = process.start_time;
+		if (pid)
+			read_process(pid, &process);
+		p->start_time = pid ? process.start_time : 0;
 		__atomic_store_n(&p->used, 1, __ATOMIC_RELEASE);
 		return i;
 	}
@@ -232,23 +239,26 @@ static void refuse(int channel, int err)
 	answer(channel, &r, NULL);
 }
 
-/* Makes the sender a member; its process index, or -errno. */
+/* Makes the sender a member, or the process that it expects; its index, or -errno. */
 static int admit(struct guise_server *v, const struct incoming *in)
 {
 	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
-	int fd[GUISE_JOIN_MAX_FDS], proc;
+	bool expected = in->request.kind == GUISE_JOIN_HEIR;
+	int fd[GUISE_JOIN_MAX_FDS], proc, on = 1;
 	long ret;
 
 	if (v->s->region->dead)
 		return guise_fail(ENETDOWN, "join: the stack %s is lost", v->s->region->name);
-	proc = claim_proc(v->s->region, in->sender.pid);
+	proc = claim_proc(v->s->region, expected ? 0 : in->sender.pid);
 	if (proc < 0)
 		return proc;
-	if (v->known)
+	if (v->known && !expected)
 		v->known(v, (unsigned int)proc);
 	r.proc = (uint32_t)proc;
 	r.base = v->s->region->base;
-	r.fds = (uint32_t)gather(v, &r, fd);
+	r.fds = expected ? 0 : (uint32_t)gather(v, &r, fd);
+	if (expected) /* before anybody can speak on it: the kernel will say who */
+		host_sys(SYS_setsockopt, in->fd[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	ret = answer(in->fd[0], &r, fd);
 	if (ret < 0) {
 		__atomic_store_n(&v->s->region->procs[proc].used, 0, __ATOMIC_RELEASE);
@@ -277,6 +287,8 @@ int guise_server_request_over(struct guise_server *v, int *ticket)
 		return -EPIPE;
 	}
 	ret = guise_join_check_request(&in.request, (size_t)in.len, in.fds);
+	if (!ret && in.request.kind > GUISE_JOIN_HEIR)
+		ret = guise_fail(EPROTO, "join: a request that belongs on a private channel");
 	if (!ret)
 		ret = check_sender(&in);
 	if (!ret)
@@ -295,16 +307,43 @@ int guise_server_request(struct guise_server *v)
 	return guise_server_request_over(v, &v->ticket);
 }
 
+/* The process that was expected in a place has come. */
+static int arrived(struct guise_server *v, unsigned int proc, const struct incoming *in)
+{
+	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
+	struct guise_proc *member = &v->s->region->procs[proc];
+	int fd[GUISE_JOIN_MAX_FDS], err;
+	struct process process;
+
+	err = guise_join_check_request(&in->request, (size_t)in->len, in->fds);
+	if (!err && (in->request.kind <= GUISE_JOIN_HEIR || member->pid || !in->sender.pid))
+		err = guise_fail(EPROTO, "join: nobody is expected here");
+	if (err)
+		return err;
+	read_process(in->sender.pid, &process);
+	member->start_time = process.start_time;
+	__atomic_store_n(&member->pid, in->sender.pid, __ATOMIC_RELEASE);
+	if (v->known)
+		v->known(v, proc);
+	if (in->request.kind == GUISE_JOIN_GREET)
+		return 0;
+	r.proc = proc;
+	r.base = v->s->region->base;
+	r.fds = (uint32_t)gather(v, &r, fd);
+	/* One that is gone again hangs up, too. */
+	answer(v->control[proc], &r, fd);
+	return 0;
+}
+
 bool guise_server_hear(struct guise_server *v, unsigned int proc)
 {
-	char word[16];
-	long n;
+	struct incoming in;
 
-	/* A member has nothing to say yet. MSG_DONTWAIT alone: descriptors that
-	 * it might send are dropped by the kernel, as there is no room for them. */
-	n = host_sys(SYS_recvfrom, v->control[proc], word, sizeof(word), MSG_DONTWAIT, NULL, NULL);
-	if (n > 0)
-		v->refused++;
+	if (receive(v->control[proc], &in) && (in.len || in.fds)) {
+		if (arrived(v, proc, &in))
+			v->refused++;
+		close_fds(in.fd, in.fds);
+	}
 	return !hung_up(v->control[proc]);
 }
 

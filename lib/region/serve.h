@@ -21,7 +21,8 @@ struct guise_server {
 int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket);
 
 /*
- * Answers one request. The new member's process index; -EAGAIN: none waits;
+ * Answers one request. The new member's process index (its pid is 0 if it is only
+ * expected); -EAGAIN: none waits;
  * -EPIPE: nor will any, all copies of the ticket are closed; any other
  * errno: a request was refused (counted).
  */
@@ -30,7 +31,8 @@ int guise_server_request(struct guise_server *v);
  * once every copy of its other end is closed. */
 int guise_server_request_over(struct guise_server *v, int *ticket);
 
-/* Reads what a member says on its channel; false when it has hung up. */
+/* Reads what a member says on its channel: the pid of one that was expected may be
+ * known afterwards. False when it has hung up. */
 bool guise_server_hear(struct guise_server *v, unsigned int proc);
 
 /* Whether the member's process has ended, for hosts without pidfds: asks /proc. */

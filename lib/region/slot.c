@@ -46,8 +46,7 @@ static void thread_ends(void *unused)
 	memset(&guise_here, 0, sizeof(guise_here));
 }
 
-/* After fork() the child has none of the parent's places. */
-static void forked(void)
+void guise_slots_forked(void)
 {
 	memset(&mine, 0, sizeof(mine));
 	memset(&guise_here, 0, sizeof(guise_here));
@@ -56,7 +55,7 @@ static void forked(void)
 static void prepare(void)
 {
 	pthread_key_create(&exit_key, thread_ends);
-	pthread_atfork(NULL, NULL, forked);
+	pthread_atfork(NULL, NULL, guise_slots_forked);
 }
 
 struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)

@@ -22,6 +22,9 @@ struct guise_slot *guise_slot_attach(struct guise_stack *s);
 /* This thread's slot if it has one. */
 struct guise_slot *guise_slot_find(struct guise_stack *s);
 
+/* In a forked child: it has none of the parent's slots. */
+void guise_slots_forked(void);
+
 /* The stack goes away: forget this thread's slot in it. */
 void guise_slot_forget(struct guise_stack *s);
 

@@ -224,7 +224,7 @@ static pid_t start(char *const words[], int *out, bool preloaded)
 	must(pid >= 0, "fork");
 	if (!pid) {
 		if (!preloaded)
-			unsetenv("LD_PRELOAD");
+			setenv("GUISE_PRELOAD", "off", 1);
 		dup2(pipes[1], 1);
 		execv("/proc/self/exe", words);
 		_exit(127);

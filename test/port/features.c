@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a stack is made of besides TCP and UDP. Runs under guise run without
- * the preload library (env -u LD_PRELOAD) and joins by itself, so that it can
+ * the preload library (env GUISE_PRELOAD=off) and joins by itself, so that it can
  * make namespaces; Debian's tools, which it starts, are preloaded with
  * $PRELOAD and configure the stack's first namespace. Usage: features WHAT
  *
@@ -52,7 +52,8 @@ static void tool(const char *line)
 {
 	char all[4096];
 
-	snprintf(all, sizeof(all), "export LD_PRELOAD='%s'; %s", getenv("PRELOAD"), line);
+	snprintf(all, sizeof(all), "unset GUISE_PRELOAD; export LD_PRELOAD='%s'; %s",
+		 getenv("PRELOAD"), line);
 	fflush(stdout);
 	if (system(all))
 		must(-EIO, line);

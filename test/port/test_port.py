@@ -14,7 +14,7 @@ def feature(*words: str) -> list[str]:
     """Lines of features.c, on a stack of its own with lo alone."""
     env = {"PRELOAD": str(BUILD / "libguise-preload.so")}
     program = BUILD / "test" / "port" / "features"
-    on_guise = (GUISE, "run", "--link", "none", "--", "env", "-u", "LD_PRELOAD", program)
+    on_guise = (GUISE, "run", "--link", "none", "--", "env", "GUISE_PRELOAD=off", program)
     return run([*map(str, on_guise), *words], env=env).expect().text.splitlines()
 
 

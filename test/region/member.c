@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Members of one stack. Runs under guise run without the preload library (env
- * -u LD_PRELOAD) and joins by itself; so do the programs that it starts, which
+ * GUISE_PRELOAD=off) and joins by itself; so do the programs that it starts, which
  * are itself again.
  *
  *	member churn N	N members connect and wait; every other one is killed

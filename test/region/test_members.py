@@ -18,7 +18,7 @@ NO_TRACER = (DENY, "ptrace=EPERM", "--")
 
 def member(*words: str, before: tuple[Word, ...] = ()) -> list[list[str]]:
     """Its lines, in words; it joins by itself."""
-    done = run([*before, *ON_GUISE, "env", "-u", "LD_PRELOAD", PROGRAMS / "member", *words])
+    done = run([*before, *ON_GUISE, "env", "GUISE_PRELOAD=off", PROGRAMS / "member", *words])
     return [line.split() for line in done.expect().text.splitlines()]
 
 
@@ -49,7 +49,7 @@ def test_a_lost_stack_gives_enetdown_to_all() -> None:
 
 
 def test_lost_stack_is_named_at_the_end() -> None:
-    words = ["run", "-v", "--link", "none", "--", "env", "-u", "LD_PRELOAD"]
+    words = ["run", "-v", "--link", "none", "--", "env", "GUISE_PRELOAD=off"]
     done = run([*NO_TRACER, GUISE, *words, PROGRAMS / "member", "lost"]).expect()
     assert "the stack was lost" in done.errors
 

@@ -12,7 +12,7 @@ from topology.side import BUILD, GUISE
 
 STACKS = BUILD / "test" / "region" / "stacks"
 OCCUPIED = BUILD / "test" / "region" / "occupied"
-NOT_PRELOADED = ("env", "-u", "LD_PRELOAD")
+NOT_PRELOADED = ("env", "GUISE_PRELOAD=off")
 
 
 def stacks(*words: str | Path) -> list[str]:

@@ -8,7 +8,7 @@
  * half of them ended by a reset; a UDP echo; an epoll that watches them. After
  * each tenth of the time everything is closed and the stack's free memory is
  * read: "FREE_KIB CONNECTIONS" in ten lines. It joins by itself (run it with
- * LD_PRELOAD unset).
+ * GUISE_PRELOAD=off).
  */
 #include "guise/guise.h"
 
@@ -137,7 +137,7 @@ int main(int argc, char **argv)
 	int err;
 
 	if (seconds <= 0 || !ticket) {
-		fprintf(stderr, "usage: guise run -- env -u LD_PRELOAD churn SECONDS\n");
+		fprintf(stderr, "usage: guise run -- env GUISE_PRELOAD=off churn SECONDS\n");
 		return 2;
 	}
 	s = guise_join(atoi(ticket), &err);

@@ -39,7 +39,7 @@ def test_members_come_and_are_killed() -> None:
 
     def one_round(_: int) -> None:
         done = run(
-            [*ON_GUISE, "env", "-u", "LD_PRELOAD", REGION / "member", "churn", "500"], seconds=600
+            [*ON_GUISE, "env", "GUISE_PRELOAD=off", REGION / "member", "churn", "500"], seconds=600
         )
         ended, places = [line.split() for line in done.expect().text.splitlines()]
         assert ended == ["left", "250", "killed", "250", "heard", "500"]
@@ -72,7 +72,7 @@ def test_frames_of_every_kind(link: str) -> None:
 def test_connections_come_and_go_without_growth() -> None:
     """The free memory of one stack, when all is closed, does not sink any more."""
     churn = str(BUILD / "test" / "soak" / "churn")
-    command = [*ON_GUISE, "env", "-u", "LD_PRELOAD", churn, str(SOAK_SECONDS)]
+    command = [*ON_GUISE, "env", "GUISE_PRELOAD=off", churn, str(SOAK_SECONDS)]
     done = run(command, seconds=SOAK_SECONDS + 300).expect()
     lines = [[int(word) for word in line.split()] for line in done.text.splitlines()]
     free = [kib for kib, _ in lines]

@@ -3,8 +3,7 @@
 
 Each runs twice at the same time: on the host's stack in a namespace with lo up, and on a stack of
 guise whose namespace has not even lo, so that nothing that slips past guise could pass. The same
-cases must be there, and each must pass, fail or be skipped for the same reason on both. What
-fork.txt lists must fail on guise.
+cases must be there, and each must pass, fail or be skipped for the same reason on both.
 """
 
 from __future__ import annotations
@@ -31,12 +30,6 @@ LONG = ["test_socketserver", "test_ssl", "test_asyncio"]
 SILENCE = 240.0
 
 Outcomes = dict[str, tuple[str, str]]
-
-
-def forking() -> dict[str, str]:
-    lines = (HERE / "fork.txt").read_text(encoding="utf-8").splitlines()
-    listed = (line.split(": ", 1) for line in lines if not line.startswith("#"))
-    return dict(listed)
 
 
 def outcomes(report: str) -> tuple[Outcomes, str | None]:
@@ -99,16 +92,13 @@ def settled(reason: str) -> str:
     return re.sub(r"\d{4,}|0x[0-9a-f]+", "N", reason)
 
 
-def compare(on_host: Outcomes, on_guise: Outcomes, forks: Mapping[str, str]) -> list[str]:
+def compare(on_host: Outcomes, on_guise: Outcomes) -> list[str]:
     """What must not be, one sentence each."""
     wrong = []
     for case in sorted(on_host.keys() | on_guise.keys()):
         theirs = on_host.get(case, ("absent", ""))
         ours = on_guise.get(case, ("absent", ""))
-        if case in forks:
-            if ours[0] == "passed":
-                wrong.append(f"{case} passes: take it off fork.txt")
-        elif ours[0] != theirs[0]:
+        if ours[0] != theirs[0]:
             reason = ours[1] or theirs[1]
             wrong.append(f"{case} {theirs[0]} on the host, {ours[0]} on guise: {reason}")
         elif ours[0] == "skipped" and settled(ours[1]) != settled(theirs[1]):
@@ -138,7 +128,7 @@ def run_beside_the_host(
         on_host = host_run.result()
     print(f"{suite} on the host: {summary(on_host)}; on guise: {summary(on_guise)}")
     assert sum(word == "passed" for word, *_ in on_host.values()) > 4, on_host
-    wrong = compare(on_host, on_guise, forking())
+    wrong = compare(on_host, on_guise)
     assert not wrong, "\n".join(wrong)
 
 
@@ -188,8 +178,8 @@ def test_suite_without_root(
 def test_comparison_finds_every_difference() -> None:
     """Of the comparison itself: a difference of each kind is named."""
     host = {"a": ("passed", ""), "b": ("skipped", "port 1234 is taken"), "c": ("failed", "x")}
-    assert compare(host, dict(host), {}) == []
-    assert compare(host, host | {"b": ("skipped", "port 9876 is taken")}, {}) == []
+    assert compare(host, dict(host)) == []
+    assert compare(host, host | {"b": ("skipped", "port 9876 is taken")}) == []
     for other in (
         host | {"a": ("failed", "")},
         host | {"a": ("hung", "")},
@@ -200,6 +190,4 @@ def test_comparison_finds_every_difference() -> None:
         host | {"d": ("passed", "")},
         {"a": ("passed", ""), "c": ("failed", "")},
     ):
-        assert len(compare(host, other, {})) == 1, other
-    assert compare(host, host | {"a": ("failed", "")}, {"a": "forks"}) == []
-    assert len(compare(host, dict(host), {"a": "forks"})) == 1
+        assert len(compare(host, other)) == 1, other

@@ -9,7 +9,7 @@
  * parks. While its host thread is away the task stays current as long as
  * nobody else needs the virtual CPU: the next call costs two stack switches.
  *
- * Pid 1 makes the leaders. Another thread, since it must wait and joins must
+ * Pid 1 makes the leaders, but those of processes that come from others (heir.c). Another thread, since it must wait and joins must
  * not, ends the processes that the holder says are dead: their tasks become orphans, which any carrier may run, get SIGKILL,
  * and close what they had open as any process does that is killed.
  */
@@ -41,6 +41,8 @@ struct guise_leader {
 	struct task_struct *task;
 	wait_queue_head_t wait;
 	u32 attach_head;
+	unsigned long *keep; /* descriptors, a bit each; NULL: all */
+	unsigned int keep_bits;
 };
 
 static struct guise_leader *leaders[GUISE_MAX_PROCS];
@@ -191,7 +193,8 @@ static int guise_leader(void *arg)
 			allow_signal(sig);
 	sigfillset(&all);
 	set_current_blocked(&all);
-	current->signal->rlim[RLIMIT_NOFILE] = init_task.signal->rlim[RLIMIT_NOFILE];
+	if (leader->keep)
+		guise_heir_close(leader->keep, leader->keep_bits);
 	while (!fatal_signal_pending(current)) {
 		wait_event_interruptible(leader->wait, leader->attach_head);
 		while (leader->attach_head) {
@@ -217,53 +220,71 @@ static int guise_leader(void *arg)
 	return 0;
 }
 
+struct guise_leader *guise_leader_new(void)
+{
+	struct guise_leader *leader = kzalloc(sizeof(*leader), GFP_KERNEL);
+
+	if (leader)
+		init_waitqueue_head(&leader->wait);
+	return leader;
+}
+
+void guise_leader_keeps(struct guise_leader *leader, unsigned long *keep, unsigned int bits)
+{
+	leader->keep = keep;
+	leader->keep_bits = bits;
+}
+
+bool guise_place_taken(unsigned int index)
+{
+	return leaders[index];
+}
+
+/* Makes the task; its files are a copy of the caller's. On failure the leader is freed. */
+int guise_leader_start(unsigned int index, struct guise_leader *leader, u64 flags)
+{
+	struct kernel_clone_args args = {
+		.flags = CLONE_VM | CLONE_UNTRACED | flags,
+		.exit_signal = SIGCHLD,
+		.fn = guise_leader,
+		.fn_arg = leader,
+	};
+	pid_t pid = kernel_clone(&args);
+
+	if (pid < 0) {
+		bitmap_free(leader->keep);
+		kfree(leader);
+		return pid;
+	}
+	rcu_read_lock();
+	leader->task = find_task_by_pid_ns(pid, &init_pid_ns);
+	get_task_struct(leader->task);
+	rcu_read_unlock();
+	guise_region.procs[index].leader = (u64)leader->task;
+	leaders[index] = leader;
+	return 0;
+}
+
 static void guise_make_leader(struct guise_slot *slot)
 {
-	struct guise_proc *proc = &guise_region.procs[slot->proc];
 	struct guise_leader *leader = leaders[slot->proc];
-	pid_t pid = -ENOMEM;
+	int err = -ENOMEM;
 
 	if (!leader) {
-		leader = kzalloc(sizeof(*leader), GFP_KERNEL);
-		if (!leader)
-			goto fail;
-		init_waitqueue_head(&leader->wait);
-		pid = user_mode_thread(guise_leader, leader, SIGCHLD);
-		if (pid < 0) {
-			kfree(leader);
-			goto fail;
+		leader = guise_leader_new();
+		if (leader)
+			err = guise_leader_start(slot->proc, leader, 0);
+		if (err) {
+			slot->ret = err;
+			slot->done = 1;
+			guise_kick(slot);
+			return;
 		}
-		rcu_read_lock();
-		leader->task = find_task_by_pid_ns(pid, &init_pid_ns);
-		get_task_struct(leader->task);
-		rcu_read_unlock();
-		proc->leader = (u64)leader->task;
-		leaders[slot->proc] = leader;
+		leader->task->signal->rlim[RLIMIT_NOFILE] = init_task.signal->rlim[RLIMIT_NOFILE];
 	}
 	slot->attach_next = leader->attach_head;
 	leader->attach_head = slot->id;
 	wake_up(&leader->wait);
-	return;
-fail:
-	slot->ret = pid;
-	slot->done = 1;
-	guise_kick(slot);
-}
-
-/* The table of its descriptors, which its programs had from GUISE_NR_ALLOC:
- * a page pair of pointers to pages (lib/region/fdmap.h). */
-static void guise_free_fdmap(struct guise_proc *proc)
-{
-	u64 *chunk = (u64 *)proc->fdmap;
-	unsigned int i;
-
-	if (!chunk || !virt_addr_valid(chunk))
-		return;
-	for (i = 0; i < GUISE_FDMAP_CHUNKS; i++)
-		if (chunk[i] && virt_addr_valid(chunk[i]))
-			free_pages_exact((void *)chunk[i], GUISE_FDMAP_BYTES);
-	free_pages_exact(chunk, GUISE_FDMAP_CHUNKS * sizeof(*chunk));
-	proc->fdmap = 0;
 }
 
 /* The holder marked a process dead: its tasks end, and its places are free. */
@@ -295,6 +316,7 @@ static void guise_bury(unsigned int index)
 		       READ_ONCE(leader->task->exit_state) == 0)
 			schedule_timeout_uninterruptible(1);
 		put_task_struct(leader->task);
+		bitmap_free(leader->keep);
 		kfree(leader);
 	}
 	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
@@ -308,6 +330,7 @@ static void guise_bury(unsigned int index)
 		}
 	}
 	guise_free_fdmap(proc);
+	guise_free_marks(proc);
 	memset(proc, 0, sizeof(*proc));
 }
 

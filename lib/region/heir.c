@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* See heir.h. */
+#include "region/heir.h"
+
+#include "guise/syscall.h"
+#include "host/sys.h"
+#include "region/join.h"
+#include "region/slot.h"
+
+#include <errno.h>
+#include <string.h>
+
+int guise_heir_prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
+		       struct guise_mark *marks, unsigned int n, int keep)
+{
+	int fd[GUISE_JOIN_MAX_FDS], fds;
+	struct guise_join_reply r;
+	long ret;
+
+	heir->end = guise_join_ask(ticket, GUISE_JOIN_HEIR, &r, fd, &fds);
+	if (heir->end < 0)
+		return heir->end;
+	heir->proc = r.proc;
+	do { /* a signal may be pending in the stack */
+		ret = guise_call(s, GUISE_NR_FORK, r.proc, (long)marks, n, keep, 0, 0);
+	} while (ret == -EINTR);
+	if (!ret)
+		return 0;
+	guise_heir_drop(heir);
+	return guise_fail((int)-ret, "the stack cannot take another process: %s",
+			  strerror((int)-ret));
+}
+
+void guise_heir_drop(struct guise_heir *heir)
+{
+	if (heir->end >= 0)
+		host_sys(SYS_close, heir->end);
+	heir->end = -1;
+}
+
+void guise_heir_become(struct guise_stack *s, struct guise_heir *heir)
+{
+	host_sys(SYS_close, s->control);
+	s->control = heir->end;
+	s->proc = heir->proc;
+	s->ending = 0;
+	s->end_slot = NULL;
+	heir->end = -1;
+	guise_slots_forked();
+	guise_join_greet(s->control);
+}

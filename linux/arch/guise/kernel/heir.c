@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A process that comes from another one: by fork, or as the next program of the
+ * same process, by exec.
+ *
+ * Before the host makes it, its parent asks the port for a leader in a place
+ * that the holder gave (lib/region/heir.h). The leader is a copy of the calling
+ * task, as fork(2) makes one: files, namespaces, credentials, limits. Of the
+ * files it keeps what the new process can know:
+ *
+ *	after fork	what stands in the table of descriptors, which is copied
+ *			in the same moment: a socket that another thread of the
+ *			parent is just making or closing is in none of the two
+ *	after exec	what is marked: the sockets that are not close-on-exec
+ *
+ * The rest is closed by the leader itself, before it makes its first thread.
+ */
+#include <linux/bitmap.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/task_work.h>
+
+#include <asm/guise.h>
+
+/* An entry of the table, as lib/region/fdmap.h has it. */
+#define ENTRY_PRIVATE 0x80000000u
+#define ENTRY_HALF    0x20000000u
+#define ENTRY_FD      0x000fffffu
+
+struct chunk {
+	u32 entry[GUISE_FDMAP_ENTRIES];
+	u32 inode[GUISE_FDMAP_ENTRIES];
+};
+
+#define TABLE_BYTES (GUISE_FDMAP_CHUNKS * sizeof(u64))
+
+/* The table of a process's descriptors, which its programs had from GUISE_NR_ALLOC:
+ * a page pair of pointers to chunks (lib/region/fdmap.h). */
+void guise_free_fdmap(struct guise_proc *proc)
+{
+	u64 *chunk = (u64 *)proc->fdmap;
+	unsigned int i;
+
+	if (!chunk || !virt_addr_valid(chunk))
+		return;
+	for (i = 0; i < GUISE_FDMAP_CHUNKS; i++)
+		if (chunk[i] && virt_addr_valid(chunk[i]))
+			free_pages_exact((void *)chunk[i], sizeof(struct chunk));
+	free_pages_exact(chunk, TABLE_BYTES);
+	proc->fdmap = 0;
+}
+
+void guise_free_marks(struct guise_proc *proc)
+{
+	if (proc->marks && virt_addr_valid(proc->marks))
+		free_pages_exact((void *)proc->marks, proc->marks_n * sizeof(struct guise_mark));
+	proc->marks = 0;
+}
+
+static void keep_entry(unsigned long *keep, unsigned int bits, u32 entry)
+{
+	if (entry & (ENTRY_PRIVATE | ENTRY_HALF) && (entry & ENTRY_FD) < bits)
+		__set_bit(entry & ENTRY_FD, keep);
+}
+
+static int copy_fdmap(struct guise_proc *to, const struct guise_proc *from, unsigned long *keep,
+		      unsigned int bits)
+{
+	u64 *old = (u64 *)from->fdmap, *new;
+	unsigned int i, k;
+
+	if (!old || !virt_addr_valid(old))
+		return -EINVAL;
+	new = alloc_pages_exact(TABLE_BYTES, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+	if (!new)
+		return -ENOMEM;
+	to->fdmap = (u64)new;
+	for (i = 0; i < GUISE_FDMAP_CHUNKS; i++) {
+		struct chunk *chunk;
+
+		if (!old[i] || !virt_addr_valid(old[i]))
+			continue;
+		chunk = alloc_pages_exact(sizeof(*chunk), GFP_KERNEL | __GFP_NOWARN);
+		if (!chunk) {
+			guise_free_fdmap(to);
+			return -ENOMEM;
+		}
+		memcpy(chunk, (void *)old[i], sizeof(*chunk));
+		new[i] = (u64)chunk;
+		for (k = 0; k < GUISE_FDMAP_ENTRIES; k++)
+			keep_entry(keep, bits, chunk->entry[k]);
+	}
+	return 0;
+}
+
+static void keep_marked(unsigned long *keep, unsigned int bits, const struct guise_mark *mark,
+			u64 n)
+{
+	while (n--)
+		keep_entry(keep, bits, mark++->entry);
+}
+
+/* In the leader: closes the others. */
+void guise_heir_close(unsigned long *keep, unsigned int bits)
+{
+	unsigned int fd;
+
+	for_each_clear_bit(fd, keep, bits)
+		close_fd(fd);
+	/* It never returns to a program, which is where files are closed in the end. */
+	task_work_run();
+}
+
+/*
+ * A leader in place `index` with what the caller has: after fork fd is one more
+ * descriptor that it keeps, after exec n marks (from GUISE_NR_ALLOC, whose owner is
+ * then the place).
+ */
+long guise_fork(u64 index, u64 marks, u64 n, u64 fd)
+{
+	struct guise_slot *slot = current->thread.slot;
+	struct guise_leader *leader;
+	struct guise_proc *to;
+	unsigned long *keep;
+	unsigned int bits;
+	int err = 0;
+
+	if (!slot || index >= GUISE_MAX_PROCS || !guise_region.procs[index].used ||
+	    guise_place_taken(index) || (n && !virt_addr_valid(marks)))
+		return -EINVAL;
+	to = &guise_region.procs[index];
+	bits = files_fdtable(current->files)->max_fds;
+	keep = bitmap_zalloc(bits, GFP_KERNEL);
+	leader = guise_leader_new();
+	if (!keep || !leader) {
+		bitmap_free(keep);
+		kfree(leader);
+		return -ENOMEM;
+	}
+	guise_leader_keeps(leader, keep, bits);
+	if (fd < bits)
+		__set_bit(fd, keep);
+	if (n)
+		keep_marked(keep, bits, (struct guise_mark *)marks, n);
+	else
+		err = copy_fdmap(to, &guise_region.procs[slot->proc], keep, bits);
+	if (err) {
+		bitmap_free(keep);
+		kfree(leader);
+		return err;
+	}
+	/* As brothers: the parent hears of its children from the host alone. */
+	err = guise_leader_start(index, leader, CLONE_PARENT);
+	if (err) {
+		guise_free_fdmap(to);
+	} else if (n) {
+		to->marks = marks;
+		to->marks_n = n;
+	}
+	return err;
+}
