@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,13 +29,7 @@ func newDown() *cobra.Command {
 			"delivered first.",
 		Example: "  guise down web\n  guise down web --drain 30s",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("expected guise down STACK; guise ls lists the stacks")
-			}
-			if drain < 0 || drain > 24*time.Hour {
-				return usage("--drain: %v is no time to wait; expected one from 0s to 24h", drain)
-			}
-			return nil
+			return checkEnding("guise down STACK", args, drain)
 		},
 		ValidArgsFunction: completeStacks,
 		RunE: action(func(_ *cobra.Command, args []string) error {
@@ -43,6 +38,17 @@ func newDown() *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&drain, "drain", 0, "let programs that are on the stack go on for `TIME`, as in 30s")
 	return cmd
+}
+
+// checkEnding is of a command that ends a stack: form is how it is called.
+func checkEnding(form string, args []string, drain time.Duration) error {
+	if len(args) != 1 {
+		return usage("expected %s; guise ls lists the stacks", form)
+	}
+	if drain < 0 || drain > 24*time.Hour {
+		return usage("--drain: %v is no time to wait; expected one from 0s to 24h", drain)
+	}
+	return nil
 }
 
 func down(id string, drain time.Duration) error {
@@ -63,11 +69,17 @@ func down(id string, drain time.Duration) error {
 	if members > 0 && drain > 0 {
 		complain(fmt.Errorf("%s is still on %s; waiting for at most %v", programs(members), id, drain))
 	}
-	err = c.WaitForEnd(drain+deliveryTime, stop)
+	return awaitEnd(c, id, drain, stop, id+" goes on ending by itself")
+}
+
+// awaitEnd waits until a stack that is to end has ended; who does not want to wait
+// for it is told what then is.
+func awaitEnd(c *holder.Client, id string, drain time.Duration, stop <-chan os.Signal, then string) error {
+	err := c.WaitForEnd(drain+deliveryTime, stop)
 	var caught holder.Interrupted
 	switch {
 	case errors.As(err, &caught):
-		complain(fmt.Errorf("%s goes on ending by itself", id))
+		complain(errors.New(then))
 		return interrupted(caught.Signal)
 	case err != nil:
 		return fmt.Errorf("%s has not ended: %w", id, err)

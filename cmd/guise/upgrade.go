@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -29,13 +28,7 @@ func newUpgrade() *cobra.Command {
 			"A host's tap, a socket, an address on the host's side, or a published port can belong to one stack only. Where the file\n" +
 			"names such, the old stack is ended first, as guise down --drain does it, and until it has ended nobody can come.",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("expected guise upgrade NAME; guise ls lists the stacks")
-			}
-			if drain < 0 || drain > 24*time.Hour {
-				return usage("--drain: %v is no time to wait; expected one from 0s to 24h", drain)
-			}
-			return nil
+			return checkEnding("guise upgrade NAME", args, drain)
 		},
 		ValidArgsFunction: completeStacks,
 		RunE: action(func(cmd *cobra.Command, args []string) error {
@@ -112,15 +105,10 @@ func (s *settings) replace(old holder.Stack, drain time.Duration) error {
 		return err
 	}
 	stop := catchSignals(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	err = c.WaitForEnd(drain+deliveryTime, stop)
-	if caught := (holder.Interrupted{}); errors.As(err, &caught) {
-		complain(fmt.Errorf("%s goes on ending by itself, and there will be no new one; guise up starts one", s.Name))
-		return interrupted(caught.Signal)
-	}
+	err = awaitEnd(c, s.Name, drain, stop, s.Name+" goes on ending by itself, and there will be no new one; guise up starts one")
 	if err != nil {
-		return fmt.Errorf("%s has not ended: %w", s.Name, err)
+		return err
 	}
-	holder.SweepSockets()
 	socket, err := s.listen(s.Name)
 	if err == nil {
 		err = s.up(socket)
