@@ -4,7 +4,8 @@
 # CFLAGS, KERNEL_SRC, PREFIX and DESTDIR may be given.
 #
 # Each folder is built by one rule, whatever files it has: lib/*/*.c become libguise,
-# preload/*.c with it libguise-preload.so, holder/*.c with it guise-holder, bench/*.c guise-bench,
+# preload/*.c with it libguise-preload.so, holder/*.c with it guise-holder, capture/*.c
+# guise-capture, bench/*.c guise-bench,
 # and each file of examples/ and of a folder of test/ a program. X_test.c beside X.c is a unit
 # test: a program that is built with the sanitizers and run by `make check`.
 
@@ -34,10 +35,12 @@ comma := ,
 lib_sources := $(filter-out %_test.c,$(wildcard lib/*/*.c))
 preload_sources := $(filter-out %_test.c,$(wildcard preload/*.c))
 holder_sources := $(filter-out %_test.c,$(wildcard holder/*.c))
+capture_sources := $(filter-out %_test.c,$(wildcard capture/*.c))
 bench_sources := $(wildcard bench/*.c)
 lib_tests := $(wildcard lib/*/*_test.c)
 preload_tests := $(wildcard preload/*_test.c)
 holder_tests := $(wildcard holder/*_test.c)
+capture_tests := $(wildcard capture/*_test.c)
 fuzzers := $(wildcard fuzz/*_fuzz.c)
 fuzz_sources := $(filter-out $(fuzzers),$(wildcard fuzz/*.c)) # what fuzzers share
 go_sources := $(if $(wildcard cmd/guise/*.go),go.mod go.sum $(shell find cmd internal -type f))
@@ -46,13 +49,14 @@ programs := \
 	$(if $(lib_sources),$(BUILD)/libguise.so $(BUILD)/libguise.a) \
 	$(if $(preload_sources),$(BUILD)/libguise-preload.so) \
 	$(if $(holder_sources),$(BUILD)/guise-holder) \
+	$(if $(capture_sources),$(BUILD)/guise-capture) \
 	$(if $(bench_sources),$(BUILD)/guise-bench) \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 # (test/isa is compiled by its test, with the kernel's assembler.)
 test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard test/*/*.c))) $(BUILD)/test/redis-server \
 	$(BUILD)/test/unpacked
-unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests))
+unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(capture_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
 .PHONY: all arm64 help check check-all soak bench demo fuzz lint format install clean distclean FORCE
@@ -131,6 +135,10 @@ $(BUILD)/guise-holder: $(call objects,$(holder_sources)) $(BUILD)/list/holder $(
 	$(call what,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread -Wl,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
 
+$(BUILD)/guise-capture: $(call objects,$(capture_sources)) $(BUILD)/list/capture $(BUILD)/libguise.a
+	$(call what,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread -Wl,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
+
 $(BUILD)/guise-bench: $(call objects,$(bench_sources)) $(BUILD)/list/bench $(BUILD)/libguise.a
 	$(call what,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread -Wl,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
@@ -172,6 +180,9 @@ $(BUILD)/unit/preload.a: $(call test_objects,$(preload_sources)) $(BUILD)/list/p
 $(BUILD)/unit/holder.a: $(call test_objects,$(holder_sources)) $(BUILD)/list/holder
 	$(make_archive)
 
+$(BUILD)/unit/capture.a: $(call test_objects,$(capture_sources)) $(BUILD)/list/capture
+	$(make_archive)
+
 define link_test
 @mkdir -p $(@D)
 $(call what,LD,$@)
@@ -187,6 +198,9 @@ $(BUILD)/unit/preload/%_test: $(BUILD)/unit/obj/preload/%_test.o $(BUILD)/unit/p
 $(BUILD)/unit/holder/%_test: $(BUILD)/unit/obj/holder/%_test.o $(BUILD)/unit/holder.a $(BUILD)/unit/libguise.a
 	$(link_test)
 
+$(BUILD)/unit/capture/%_test: $(BUILD)/unit/obj/capture/%_test.o $(BUILD)/unit/capture.a $(BUILD)/unit/libguise.a
+	$(link_test)
+
 $(BUILD)/unit/fuzz.a: $(call test_objects,$(fuzz_sources)) $(BUILD)/list/fuzz
 	$(make_archive)
 
@@ -196,7 +210,7 @@ $(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/fuzz.a 
 
 .SECONDARY:
 
--include $(patsubst %.o,%.d,$(call objects,$(lib_sources) $(preload_sources) $(holder_sources) \
+-include $(patsubst %.o,%.d,$(call objects,$(lib_sources) $(preload_sources) $(holder_sources) $(capture_sources) \
 	$(bench_sources)))
 -include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources) \
 	$(fuzz_sources)))
@@ -282,7 +296,7 @@ demo: all
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/guise $(DESTDIR)$(PREFIX)/include/guise
 	install -m 755 $(BUILD)/guise $(DESTDIR)$(PREFIX)/bin/guise
-	install -m 755 $(BUILD)/guise-holder $(BUILD)/guise-bench $(DESTDIR)$(PREFIX)/lib/guise/
+	install -m 755 $(BUILD)/guise-holder $(BUILD)/guise-capture $(BUILD)/guise-bench $(DESTDIR)$(PREFIX)/lib/guise/
 	install -m 644 $(BUILD)/guise-kernel $(BUILD)/libguise.so $(BUILD)/libguise.a \
 		$(BUILD)/libguise-preload.so $(DESTDIR)$(PREFIX)/lib/guise/
 	install -m 644 include/guise/*.h $(DESTDIR)$(PREFIX)/include/guise/

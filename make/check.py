@@ -37,6 +37,7 @@ C_FOLDERS = (
     "lib/",
     "preload/",
     "holder/",
+    "capture/",
     "bench/",
     "examples/",
     "fuzz/",

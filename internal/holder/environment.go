@@ -70,3 +70,8 @@ func withoutStack(environ []string) []string {
 
 // separates says whether the loader takes r for the end of a path.
 func separates(r rune) bool { return strings.ContainsRune(": \t\n", r) }
+
+// WithoutPreload is the environment of a program that joins its stack by itself.
+func WithoutPreload(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool { return strings.HasPrefix(v, preloadVariable) })
+}
