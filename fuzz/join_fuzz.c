@@ -16,6 +16,7 @@
 
 #include "region/join.h"
 #include "region/serve.h"
+#include "test/holder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -51,27 +51,9 @@ static int open_descriptors(void)
 
 static void make_holder(void)
 {
-	struct guise_region *r =
-		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int pair[2];
 
-	turns_need(r != MAP_FAILED, "no memory");
-	r->base = 0x7e9000000000;
-	r->procs[0].used = r->procs[1].used = 1;
-	holder.region = r;
-	holder.creator = true;
-	holder.pump_running = true; /* nobody buries here but forget() */
-	holder.slots = calloc(GUISE_MAX_SLOTS, sizeof(*holder.slots));
-	holder.control = holder.alive = -1;
-	holder.memfd = memfd_create("guise-test", MFD_CLOEXEC);
-	holder.image_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	holder.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	for (int i = 0; i < GUISE_MAX_LINKS; i++)
-		for (int k = 0; k < GUISE_LINK_FDS; k++)
-			holder.port[i].fd[k] = -1;
-	r->links[2].used = 1;
-	turns_need(holder.slots && !pipe2(holder.port[2].fd, O_CLOEXEC), "no pipe");
-	turns_need(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), "no pair");
+	test_holder(&holder, pair); /* nobody buries here but forget() */
 	ticket = pair[0];
 	if (guise_server_init(&server, &holder, pair[1]))
 		turns_fail(guise_error(), 0);
@@ -131,45 +113,23 @@ static void make_descriptor(struct rng *r, int fd[2])
 
 static void send_message(const void *data, size_t len, int sent[][2], int fds)
 {
-	char control[CMSG_SPACE(FDS_MOST * sizeof(int))] __attribute__((aligned(16))) = { 0 };
-	struct iovec iov = { (void *)data, len };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
+	int fd[FDS_MOST];
 
-	if (fds) {
-		m.msg_control = control;
-		m.msg_controllen = CMSG_SPACE((size_t)fds * sizeof(int));
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN((size_t)fds * sizeof(int));
-		for (int i = 0; i < fds; i++)
-			memcpy(CMSG_DATA(c) + (size_t)i * sizeof(int), &sent[i][0], sizeof(int));
-	}
-	turns_need(sendmsg(ticket, &m, 0) == (ssize_t)len, "sendmsg");
+	for (int i = 0; i < fds; i++)
+		fd[i] = sent[i][0];
+	test_send(ticket, data, len, fd, fds);
 }
 
 /* Reads an answer and closes what came with it: its status, or 1 for none. */
 static int hear_answer(int channel)
 {
-	char control[CMSG_SPACE(GUISE_JOIN_MAX_FDS * sizeof(int))] __attribute__((aligned(16)));
 	struct guise_join_reply *reply = malloc(sizeof(*reply));
-	struct iovec iov = { reply, sizeof(*reply) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control,
-			    .msg_controllen = sizeof(control) };
-	int fds = 0, fd, status = 1;
-	ssize_t len;
+	int fds, status = 1;
+	long len;
 
 	turns_need(reply, "no memory");
-	len = recvmsg(channel, &m, MSG_DONTWAIT | MSG_TRUNC);
+	len = test_hear(channel, reply, &fds);
 	if (len > 0) {
-		for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
-			for (size_t at = CMSG_LEN(0); at < c->cmsg_len; at += sizeof(int), fds++) {
-				memcpy(&fd, (char *)c + at, sizeof(fd));
-				close(fd);
-			}
 		if (guise_join_check_reply(reply, (size_t)len, fds))
 			turns_fail(guise_error(), len);
 		status = reply->status;

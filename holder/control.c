@@ -2,7 +2,7 @@
 /*
  * The control socket: how commands find a stack that is there already.
  *
- * The command line has made and bound it (internal/stack): a SOCK_SEQPACKET
+ * The command line has made and bound it (internal/holder/socket.go): a SOCK_SEQPACKET
  * socket in the user's runtime folder, and a symbolic link to it for a name. Each
  * packet is a request, and each request has one answer; the client closes.
  *

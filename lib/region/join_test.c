@@ -11,6 +11,7 @@
 #include "region/bury.h"
 #include "region/serve.h"
 #include "region/vcpu.h"
+#include "test/holder.h"
 #include "test/tap.h"
 
 #include <dirent.h>
@@ -19,8 +20,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,48 +94,15 @@ static int open_descriptors(void)
 	return n;
 }
 
-/* Sends len bytes with n descriptors. */
 static void send_raw(const void *data, size_t len, const int *fd, int n)
 {
-	char control[CMSG_SPACE(8 * sizeof(int))] __attribute__((aligned(16))) = { 0 };
-	struct iovec iov = { (void *)data, len };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
-
-	if (n) {
-		m.msg_control = control;
-		m.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
-		memcpy(CMSG_DATA(c), fd, (size_t)n * sizeof(int));
-	}
-	if (sendmsg(ticket, &m, 0) != (ssize_t)len)
-		abort();
+	test_send(ticket, data, len, fd, n);
 }
 
-/* The answer on a channel: its status, or 1 for none; its descriptors are closed. */
+/* The answer on a channel: its status, or 1 for none. */
 static int answer_on(int channel, struct guise_join_reply *r, int *fds)
 {
-	char control[CMSG_SPACE(64 * sizeof(int))] __attribute__((aligned(16)));
-	struct iovec iov = { r, sizeof(*r) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control,
-			    .msg_controllen = sizeof(control) };
-	struct cmsghdr *c;
-	int fd;
-
-	*fds = 0;
-	if (recvmsg(channel, &m, MSG_DONTWAIT) != sizeof(*r))
-		return 1;
-	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
-		for (size_t at = CMSG_LEN(0); at < c->cmsg_len; at += sizeof(int), ++*fds) {
-			memcpy(&fd, (char *)c + at, sizeof(fd));
-			close(fd);
-		}
-	return r->status;
+	return test_hear(channel, r, fds) == sizeof(*r) ? r->status : 1;
 }
 
 static void channel(int pair[2])
@@ -147,37 +113,10 @@ static void channel(int pair[2])
 
 static void make_holder(void)
 {
-	static int links[2];
-	struct guise_region *r;
 	int pair[2];
 
-	channel(pair);
+	test_holder(&holder, pair);
 	ticket = pair[0];
-	r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (r == MAP_FAILED)
-		abort();
-	r->base = 0x7e9000000000;
-	r->procs[0].used = r->procs[1].used = 1;
-	holder.region = r;
-	holder.creator = true;
-	holder.pump_bell = -1;
-	holder.pump_running = true; /* this test is the pump */
-	holder.slots = calloc(GUISE_MAX_SLOTS, sizeof(*holder.slots));
-	if (!holder.slots)
-		abort();
-	holder.control = holder.alive = -1;
-	holder.memfd = memfd_create("guise-test", MFD_CLOEXEC);
-	holder.image_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	holder.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	for (int i = 0; i < GUISE_MAX_LINKS; i++)
-		for (int k = 0; k < GUISE_LINK_FDS; k++)
-			holder.port[i].fd[k] = -1;
-	if (pipe2(links, O_CLOEXEC))
-		abort();
-	r->links[2].used = 1;
-	strcpy(r->links[2].kind, "pair");
-	holder.port[2].fd[0] = links[0];
-	holder.port[2].fd[1] = links[1];
 	tap(!guise_server_init(&server, &holder, pair[1]), "a holder with a region and a link");
 	tap(guise_server_request(&server) == -EAGAIN, "no request waits");
 }
