@@ -4,6 +4,7 @@ package hostnet
 
 import (
 	"net/netip"
+	"slices"
 
 	"guise/internal/plan"
 )
@@ -92,6 +93,10 @@ func (s *survey) proposeHosts(t *tap) error {
 	}
 	for _, stack := range t.link.Addresses {
 		if used, ok := s.taken.by(stack.Masked()); ok {
+			if slices.Contains(s.servers, used) {
+				return refuse("--ip %s: the host's name server %s (%s) lies in that network, where the host would no longer "+
+					"reach it; expected a network that the host does not use", stack, used.Addr(), resolvConf)
+			}
 			return refuse("--ip %s: the host has %s itself, so packets between it and the stack would go astray; "+
 				"expected a network that the host does not use", stack, used)
 		}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"guise/internal/plan"
 )
 
 func networks(texts ...string) taken {
@@ -70,6 +72,22 @@ func TestHostsAddressBesideTheStack(t *testing.T) {
 			}
 		} else if err != nil || got.String() != c.host {
 			t.Errorf("%s: got %v, %v, want %s", c.stack, got, err, c.host)
+		}
+	}
+}
+
+func TestNetworkThatTheHostUsesIsRefused(t *testing.T) {
+	servers := networks("10.9.9.53/32", "10.0.0.1/32")
+	s := &survey{taken: append(networks("10.0.0.0/24"), servers...), servers: servers}
+	for address, part := range map[string]string{
+		"10.9.9.2/24": "the host's name server 10.9.9.53 (/etc/resolv.conf) lies in that network",
+		"10.0.0.7/24": "the host has 10.0.0.0/24 itself", // and its server there
+		"10.9.8.2/24": "",
+	} {
+		link := &plan.Link{Kind: plan.Tap, FD: -1, Addresses: []netip.Prefix{netip.MustParsePrefix(address)}}
+		err := s.proposeHosts(&tap{link: link})
+		if part == "" && err != nil || part != "" && (err == nil || !strings.Contains(err.Error(), part)) {
+			t.Errorf("%s: got %v, want %q", address, err, part)
 		}
 	}
 }

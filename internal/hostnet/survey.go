@@ -17,11 +17,12 @@ const tapPrefix = "guise"
 
 // survey is what guise must know of the host's network before it joins it.
 type survey struct {
-	names  map[string]bool // of all interfaces
-	others []string        // those that are neither loopback nor a stack's tap
-	taken  taken
-	ipv6   bool // there is IPv6 beyond this host
-	mtu    int  // of the way out, at most Ethernet's 1500
+	names   map[string]bool // of all interfaces
+	others  []string        // those that are neither loopback nor a stack's tap
+	taken   taken           // what the host has, and the name servers
+	servers taken           // the host's name servers alone
+	ipv6    bool            // there is IPv6 beyond this host
+	mtu     int             // of the way out, at most Ethernet's 1500
 }
 
 func surveyHost() (*survey, error) {
@@ -65,8 +66,9 @@ func surveyHost() (*survey, error) {
 	servers, _ := Resolvers()
 	for _, r := range servers {
 		r = r.WithZone("")
-		s.taken = append(s.taken, netip.PrefixFrom(r, r.BitLen()))
+		s.servers = append(s.servers, netip.PrefixFrom(r, r.BitLen()))
 	}
+	s.taken = append(s.taken, s.servers...)
 	return s, nil
 }
 

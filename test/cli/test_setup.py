@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.private import Machine, as_user
 from topology.process import Finished, eventually
-from topology.side import GUISE, proof, wait_until_says
+from topology.side import GUISE, PYTHON, GuiseSide, program, proof, wait_until_says
 
 ALICE, BOB = (300_000 + 2 * (os.getpid() % 100_000) + i for i in range(2))
 
@@ -56,6 +59,42 @@ def test_a_user_has_his_own_tcp_on_the_wire(machine: Machine) -> None:
         assert proof(done)["cc"] == "westwood"
         assert "passt" not in done.errors
         assert seen in done.text, done
+    no_holders(machine)
+
+
+def test_a_user_pings_and_is_reached(machine: Machine) -> None:
+    setup(machine, "--user", str(ALICE)).expect()
+    # Debian's own has a privilege of its own, and so the loader would not take guise with it.
+    machine.shell("install -m 755 $(command -v ping) /run/bin/ping")
+    for address in ("192.0.2.1", "2001:db8::1"):
+        done = runs(machine, ALICE, "/run/bin/ping", "-n", "-c", "3", "-i", "0.1", address).expect()
+        assert "3 received" in done.text, done
+    server = [PYTHON, "-u", "-m", "http.server", "80", "--bind", "::"]
+    options = ["-p", "192.0.2.2:7001:80"]
+    with machine.start(*as_user(ALICE, GUISE, "run", *options, "--", *server)) as serving:
+        wait_until_says(serving, "Serving HTTP")
+        # From the host to the stack's own address, and from elsewhere to what is published.
+        ask = ["curl", "-sS", "--retry-connrefused", "--retry", "50", "--retry-delay", "1"]
+        machine.run(*ask, "http://10.213.0.2/").expect()
+        wait_until_says(serving, "::ffff:10.213.0.1 - ")
+        machine.far.run(*ask, "http://192.0.2.2:7001/").expect()
+        wait_until_says(serving, "169.254.77.2 - ")
+    no_holders(machine)
+
+
+def test_a_users_multipath_tcp_is_on_the_wire(
+    machine: Machine, run_dir: Path, leftovers: Leftovers
+) -> None:
+    setup(machine, "--user", str(ALICE)).expect()
+    server = GuiseSide(machine.far, run_dir, "--mptcp", number=4)
+    words = [PYTHON, program("mptcp.py")]
+    with server.serve(*words, "listen", "4", server.address, "5000", "tcp", says="ready") as there:
+        flags = ["connect", "4", server.address, "5000", "tcp", "0"]
+        here = runs(machine, ALICE, *words, *flags, flags=("--mptcp",)).expect()
+        done = there.finish().expect()
+    assert proof(here)["reach"] == "on the wire"
+    for end in (here, done):
+        assert json.loads(end.text.splitlines()[-1])["fallback"] is False, end
     no_holders(machine)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +71,21 @@ def test_passt_ends_with_the_stack_whoever_is_killed(user: UserSide, victim: str
             process.signal(signal.SIGTERM)
             process.finish()
         eventually(lambda: not passts(user.far), "passt has ended")
+
+
+def test_a_user_pings_through_passt(user: UserSide, tmp_path: Path, leftovers: Leftovers) -> None:
+    """passt asks with a socket that the host lets whole groups have, by a sysctl."""
+    # Debian's own has a privilege of its own, and so the loader would not take guise with it.
+    ping = tmp_path / "ping"
+    shutil.copyfile(shutil.which("ping") or "ping", ping)
+    ping.chmod(0o755)
+    user.far.run("sysctl", "-w", "net.ipv4.ping_group_range=0 2000000").expect()
+    leftovers.look()
+    for peer in (user.peer, user.peer6):
+        done = user.run(ping, "-n", "-c", "3", "-i", "0.1", "-W", "20", peer).expect()
+        assert "3 received" in done.text, done
+    done = user.run(ping, "-n", "-c", "2", "-i", "0.1", "127.0.0.1").expect()
+    assert "2 received" in done.text, done
 
 
 def only_passt(far: Namespace) -> int:

@@ -16,14 +16,15 @@ from topology.side import PYTHON, GuiseSide, wait_until_says
 SERVER = [PYTHON, "-u", "-m", "http.server", "80", "--bind"]
 
 
+@pytest.mark.also_without_root
 @pytest.mark.parametrize(
     ("published", "reached", "bound"),
     [
         ("8080:80", "127.0.0.1:8080", "0.0.0.0"),
         ("8080:80", "127.0.0.1:8080", "127.0.0.1"),
         ("8080:80", "127.0.0.1:8080", "::1"),
-        ("8080:80", "127.0.0.1:8080", "10.77.2.2"),
-        ("8080:80", "127.0.0.1:8080", "fd77:0:0:2::2"),
+        ("8080:80", "127.0.0.1:8080", "address"),
+        ("8080:80", "127.0.0.1:8080", "address6"),
         ("[::1]:8080:80", "[::1]:8080", "0.0.0.0"),
         ("0.0.0.0:8080:80", "127.0.0.1:8080", "::"),
         ("[::]:8080:80", "127.0.0.1:8080", "::"),
@@ -34,6 +35,7 @@ def test_curl_downloads_from_a_published_server(
 ) -> None:
     blob = bytes(range(256)) * 20000
     (tmp_path / "blob").write_bytes(blob)
+    bound = {"address": guise.address, "address6": guise.address6}.get(bound, bound)
     with guise.start(*SERVER, bound, "-d", tmp_path, options=["-p", published]) as server:
         wait_until_says(server, "Serving HTTP")
         words = ["curl", "-sS", "--retry-connrefused", "--retry", "50", "--retry-delay", "1"]
@@ -45,6 +47,7 @@ def test_curl_downloads_from_a_published_server(
         assert re.search(r"^(::ffff:)?169\.254\.77\.2 |^fd67:7569:7365::2 ", said, re.M), said
 
 
+@pytest.mark.also_without_root
 def test_connections_are_refused_until_a_program_listens(far: Namespace, guise: GuiseSide) -> None:
     script = (
         "import socket, sys\n"
