@@ -205,15 +205,11 @@ static int open_inside(struct flow *f, const struct sockaddr_storage *own,
 		       const struct sockaddr_storage *peer)
 {
 	struct end *e = &f->inside;
-	bool v6 = own->ss_family == AF_INET6;
 	long ret = end_socket(e, own->ss_family, SOCK_DGRAM, 0);
 
 	if (ret < 0)
 		return (int)ret;
-	if (v6)
-		end_option(e, IPPROTO_IPV6, IPV6_TRANSPARENT, 1);
-	else
-		end_option(e, IPPROTO_IP, IP_TRANSPARENT, 1);
+	end_transparent(e, own->ss_family);
 	end_option(e, SOL_SOCKET, SO_REUSEADDR, 1);
 	datagram_deepen(e);
 	ret = end_call(e, bind, own, address_length(own), 0, 0, 0);

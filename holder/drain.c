@@ -92,7 +92,7 @@ void drain(struct guise_stack *s, const struct relay *relay, int signals)
 
 	while (buf && looks-- &&
 	       (burying(s) || (!s->region->dead && relay_busy(relay)) ||
-		(!cut_off(s) && unfinished(s, buf, size)))) {
+		guests_have_sent(&relay->guests, s) || (!cut_off(s) && unfinished(s, buf, size)))) {
 		struct timespec t = { 0, LOOK_MS * 1000000l };
 
 		if (host_sys(SYS_ppoll, &p, 1, &t, NULL, 0) > 0)

@@ -5,6 +5,7 @@
 #include "relay.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 
 void end_init(struct end *e, struct relay *r, bool inside, int fd, void *owner,
 	      void (*ready)(struct end *e, uint32_t events))
@@ -34,6 +35,12 @@ int end_socket(struct end *e, int family, int type, int protocol)
 int end_option(struct end *e, int level, int name, int value)
 {
 	return (int)end_call(e, setsockopt, level, name, &value, sizeof(value), 0);
+}
+
+int end_transparent(struct end *e, int family)
+{
+	return family == AF_INET6 ? end_option(e, IPPROTO_IPV6, IPV6_TRANSPARENT, 1)
+				  : end_option(e, IPPROTO_IP, IP_TRANSPARENT, 1);
 }
 
 int end_watch(struct end *e, uint32_t events)

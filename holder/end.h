@@ -40,6 +40,8 @@ void end_init(struct end *e, struct relay *r, bool inside, int fd, void *owner,
 /* Opens a socket that does not wait; fd or -errno, which is also e->fd if not negative. */
 int end_socket(struct end *e, int family, int type, int protocol);
 int end_option(struct end *e, int level, int name, int value);
+/* The socket may be bound to addresses that are not the stack's. */
+int end_transparent(struct end *e, int family);
 /* Waits for these events, or, with 0, for none, not even for an end's being gone. */
 int end_watch(struct end *e, uint32_t events);
 /* The socket's pending error: 0 or -errno. */

@@ -24,6 +24,7 @@
  */
 #include "control.h"
 #include "drain.h"
+#include "enter.h"
 #include "members.h"
 #include "plan.h"
 #include "relay.h"
@@ -174,7 +175,8 @@ static bool live(struct plan *p, const struct args *a, int signals, char *json, 
 			say_error(a->status, 0);
 		} else {
 			say(a->status, "ready\n");
-			err = members_serve(&server, p->control, signals, p->keep);
+			err = members_serve(&server, &p->relay->guests, p->control, signals,
+					    p->keep);
 			if (err)
 				fprintf(stderr, "guise-holder: %s\n", guise_error());
 			relay_unpublish(p->relay);
@@ -234,6 +236,8 @@ int main(int argc, char **argv)
 	struct args a;
 	int signals, bad;
 
+	if (enter_wanted(argc, argv))
+		return enter(argc, argv);
 	if (!parse_args(argc, argv, &a))
 		return usage();
 	signals = begin();

@@ -19,6 +19,7 @@
  */
 #include "members.h"
 
+#include "guests.h"
 #include "tracer.h"
 
 #include "host/sys.h"
@@ -40,6 +41,9 @@
 /* How often the processes are looked at that there is no pidfd for. */
 #define LOOK_MS 1000
 
+/* ... and for guests, once the ticket has gone that they were to keep. */
+#define GUESTS_MS 200
+
 /* What an event is about: the kind above, a process index below. */
 enum kind { SIGNALS = 1, TICKET, CHANNEL, PROCESS, LINK, CONTROL };
 
@@ -48,6 +52,7 @@ enum kind { SIGNALS = 1, TICKET, CHANNEL, PROCESS, LINK, CONTROL };
 struct watch {
 	int epoll;
 	struct guise_server *v;
+	struct guests *guests;
 	struct control *control;
 	struct tracer *tracer;
 	bool said_lost;
@@ -224,14 +229,19 @@ static int patience(struct watch *w)
 
 	if (control_ending(w->control, &until_end) && (until_look < 0 || until_look > until_end))
 		until_look = until_end;
+	if (!w->v->members && w->v->ticket < 0 && guests_interface(w->guests) &&
+	    (until_look < 0 || until_look > GUESTS_MS))
+		until_look = GUESTS_MS;
 	if (guise_bury_unfinished(w->v->s) && (until_look < 0 || until_look > BURIAL_MS))
 		return BURIAL_MS;
 	return until_look;
 }
 
+/* Whether somebody has the stack, or may come to it. */
 static bool wanted(const struct watch *w, bool keep)
 {
-	bool used = w->v->members || w->v->ticket >= 0 || control_has_tickets(w->control);
+	bool used = w->v->members || w->v->ticket >= 0 || control_has_tickets(w->control) ||
+		    guests_are_there(w->guests);
 	int until_end;
 
 	if (control_ending(w->control, &until_end))
@@ -239,10 +249,11 @@ static bool wanted(const struct watch *w, bool keep)
 	return used || keep || control_keeps(w->control);
 }
 
-int members_serve(struct guise_server *v, struct control *control, int signals, bool keep)
+int members_serve(struct guise_server *v, struct guests *guests, struct control *control,
+		  int signals, bool keep)
 {
 	struct epoll_event ev[64];
-	struct watch w = { .v = v, .control = control };
+	struct watch w = { .v = v, .guests = guests, .control = control };
 	bool going = true;
 	int err;
 	int timeout;

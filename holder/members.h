@@ -9,12 +9,15 @@
 
 #include <stdbool.h>
 
+struct guests;
+
 /*
- * Lets members in and watches them, until the last has left and no copy of
- * a ticket is left (unless keep), a signal arrives on signals (a signalfd), or
+ * Lets members in and watches them, until the last has left, no guest is there and no
+ * copy of a ticket is left (unless keep), a signal arrives on signals (a signalfd), or
  * the end that was asked for through control (or NULL) must come. 0, or -errno with a
  * sentence.
  */
-int members_serve(struct guise_server *v, struct control *control, int signals, bool keep);
+int members_serve(struct guise_server *v, struct guests *guests, struct control *control,
+		  int signals, bool keep);
 
 #endif

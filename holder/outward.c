@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TCP from the stack to relayed addresses.
+ * TCP from the stack to relayed addresses, and that of guests (guests.c).
  *
- * A connection must not be accepted before it is known whether the host's other
- * end accepts it: a program that finds a port closed expects ECONNREFUSED from
- * connect(), not a connection that is reset. So the request itself, the SYN, waits
- * in a queue (nfnetlink_queue) while the relay connects on the host:
+ * A connection must not be accepted before it is known whether its other end accepts
+ * it: a program that finds a port closed expects ECONNREFUSED from connect(), not a
+ * connection that is reset. So the request itself, the SYN, waits in a queue
+ * (nfnetlink_queue) while the relay connects onward: to a relayed address on the host;
+ * from a guest to the same destination, over the stack; from the wire to a guest, over
+ * their link, with the client's own address.
  *
  *	connected	the SYN goes on, marked; tproxy gives it to the relay's
  *			listener, and both connections are joined (stream.c)
  *	refused		the SYN goes on, marked, and is answered by a reset
- *	no way there	... by ICMP host unreachable
+ *	no way there	... by ICMP host or network unreachable
  *	no answer	it is dropped; the program's own connect() times out as ever
  *
- * The rules are in ruleset.c. None of this depends on where the SYN comes from: it
- * serves a program of the stack (over lo) as it serves what is routed to the stack.
+ * The rules are in ruleset.c. A relayed address serves whoever asks: a program of the
+ * stack (over lo), or a guest.
  *
  * At most MOST requests are in the queue; further ones are dropped, and TCP repeats
  * them. One that was let through and then not accepted is given up after a while.
@@ -22,6 +24,7 @@
 #include "outward.h"
 
 #include "datagram.h"
+#include "guests.h"
 #include "ruleset.h"
 #include "stream.h"
 
@@ -37,17 +40,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST        512
+#define MOST        4096
 #define PATIENCE_MS 20000
 #define HEADERS     128 /* of a packet, that are looked at */
+#define QUEUE_BYTES (8 << 20)
 
 struct pending {
 	struct grave grave;
 	struct pending *next, **place;
-	struct end host;
+	struct end onward; /* its own end of the connection that it makes */
 	struct sockaddr_storage client, dst;
 	uint32_t packet; /* in the queue */
 	bool connected;
+	bool to_guest; /* whose end of both is the onward one */
 	uint64_t since;
 };
 
@@ -85,9 +90,9 @@ bool outward_map(const struct relay *r, const struct sockaddr_storage *dst,
 
 static void give_up(struct pending *p)
 {
-	struct relay *r = p->host.relay;
+	struct relay *r = p->onward.relay;
 
-	end_close(&p->host);
+	end_close(&p->onward);
 	*p->place = p->next;
 	if (p->next)
 		p->next->place = p->place;
@@ -144,8 +149,9 @@ static uint32_t mark_of(int err)
 		return RULESET_GO;
 	case ECONNREFUSED:
 		return RULESET_REFUSE;
-	case EHOSTUNREACH:
 	case ENETUNREACH:
+		return RULESET_NO_ROUTE;
+	case EHOSTUNREACH:
 	case EACCES:
 	case EPERM:
 	case EADDRNOTAVAIL:
@@ -156,46 +162,97 @@ static uint32_t mark_of(int err)
 	}
 }
 
-/* How the connection on the host went. */
+/* How the onward connection went. */
 static void decide(struct pending *p, int err)
 {
-	verdict(p->host.relay, p->packet, mark_of(err));
+	verdict(p->onward.relay, p->packet, mark_of(err));
 	if (err) {
 		give_up(p);
 		return;
 	}
 	p->connected = true;
 	/* Not watched until it has been accepted inside. */
-	end_watch(&p->host, 0);
+	end_watch(&p->onward, 0);
 }
 
-static void host_ready(struct end *e, uint32_t events)
+static void onward_ready(struct end *e, uint32_t events)
 {
 	(void)events;
 	decide(e->owner, end_error(e));
 }
 
-static void request(struct relay *r, uint32_t packet, const struct sockaddr_storage *client,
-		    const struct sockaddr_storage *dst)
+static bool is_own(const struct relay *r, const struct sockaddr_storage *a)
+{
+	const struct sockaddr_in *in = (const void *)a;
+	const struct sockaddr_in6 *in6 = (const void *)a;
+
+	for (unsigned int i = 0; a->ss_family == AF_INET && i < r->locals4; i++)
+		if (r->local4[i].s_addr == in->sin_addr.s_addr)
+			return true;
+	for (unsigned int i = 0; a->ss_family == AF_INET6 && i < r->locals6; i++)
+		if (!memcmp(&r->local6[i], &in6->sin6_addr, 16))
+			return true;
+	return false;
+}
+
+/* A socket that is connected, or about to be (-EINPROGRESS); else -errno. */
+static long connect_onward(struct pending *p, uint32_t interface)
+{
+	struct relay *r = p->onward.relay;
+	const struct guests *g = &r->guests;
+	struct sockaddr_storage to;
+	bool guests = guests_interface(g);
+	int protocol = 0;
+	long ret;
+
+	if (outward_map(r, &p->dst, &to)) {
+		guests = false;
+	} else if (!guests) {
+		return -ETIMEDOUT;
+	} else if (interface == guests_interface(g) && !is_own(r, &p->dst)) {
+		to = p->dst;
+		if (g->mptcp)
+			protocol = IPPROTO_MPTCP;
+	} else {
+		p->to_guest = true;
+		if (!guests_server(g, &p->dst, &to))
+			return -ECONNREFUSED;
+	}
+	p->onward.inside = guests;
+	ret = end_socket(&p->onward, to.ss_family, SOCK_STREAM, protocol);
+	if (ret < 0)
+		return ret;
+	/* Nobody knows what the program would have asked for: that the wire's end is gone
+	 * is noticed after net.ipv4.tcp_keepalive_time. */
+	if (guests)
+		end_option(&p->onward, SOL_SOCKET, SO_KEEPALIVE, 1);
+	/* To itself, by an address of the stack, it would not believe its own address. */
+	if (p->to_guest && interface != guests_interface(g)) {
+		end_transparent(&p->onward, to.ss_family);
+		end_option(&p->onward, SOL_SOCKET, SO_REUSEADDR, 1);
+		ret = end_call(&p->onward, bind, &p->client, address_length(&p->client), 0, 0, 0);
+		if (ret < 0)
+			return ret;
+	}
+	return end_call(&p->onward, connect, &to, address_length(&to), 0, 0, 0);
+}
+
+static void request(struct relay *r, uint32_t packet, uint32_t interface,
+		    const struct sockaddr_storage *client, const struct sockaddr_storage *dst)
 {
 	struct pending *p = find(r, client, dst);
-	struct sockaddr_storage to;
 	long ret;
 
 	if (p) { /* repeated meanwhile */
 		verdict(r, packet, p->connected ? RULESET_GO : 0);
 		return;
 	}
-	if (!outward_map(r, dst, &to) || r->pendings == MOST || r->n_streams >= RELAY_STREAMS) {
-		verdict(r, packet, 0);
-		return;
-	}
-	p = calloc(1, sizeof(*p));
+	p = r->pendings < MOST && r->n_streams < RELAY_STREAMS ? calloc(1, sizeof(*p)) : NULL;
 	if (!p) {
 		verdict(r, packet, 0);
 		return;
 	}
-	end_init(&p->host, r, false, -1, p, host_ready);
+	end_init(&p->onward, r, false, -1, p, onward_ready);
 	p->client = *client;
 	p->dst = *dst;
 	p->packet = packet;
@@ -206,11 +263,9 @@ static void request(struct relay *r, uint32_t packet, const struct sockaddr_stor
 		p->next->place = &p->next;
 	r->pending = p;
 	r->pendings++;
-	ret = end_socket(&p->host, to.ss_family, SOCK_STREAM, 0);
-	if (ret >= 0)
-		ret = end_call(&p->host, connect, &to, address_length(&to), 0, 0, 0);
+	ret = connect_onward(p, interface);
 	if (ret == -EINPROGRESS) {
-		ret = end_watch(&p->host, EPOLLOUT);
+		ret = end_watch(&p->onward, EPOLLOUT);
 		if (!ret)
 			return;
 	}
@@ -253,6 +308,7 @@ static void queued(struct relay *r, const struct nlmsghdr *h)
 	struct sockaddr_storage client, dst;
 	struct nfqnl_msg_packet_hdr header;
 	const uint8_t *payload = NULL;
+	uint32_t interface = 0;
 	bool known = false;
 	size_t n = 0;
 	struct nlattr a;
@@ -264,6 +320,9 @@ static void queued(struct relay *r, const struct nlmsghdr *h)
 		if (a.nla_type == NFQA_PACKET_HDR && a.nla_len >= NLA_HDRLEN + sizeof(header)) {
 			memcpy(&header, base + at + NLA_HDRLEN, sizeof(header));
 			known = true;
+		} else if (a.nla_type == NFQA_IFINDEX_INDEV &&
+			   a.nla_len == NLA_HDRLEN + sizeof(interface)) {
+			memcpy(&interface, base + at + NLA_HDRLEN, sizeof(interface));
 		} else if (a.nla_type == NFQA_PAYLOAD) {
 			payload = (const uint8_t *)base + at + NLA_HDRLEN;
 			n = a.nla_len - NLA_HDRLEN;
@@ -272,7 +331,7 @@ static void queued(struct relay *r, const struct nlmsghdr *h)
 	if (!known)
 		return;
 	if (outward_addresses(payload, n, &client, &dst))
-		request(r, ntohl(header.packet_id), &client, &dst);
+		request(r, ntohl(header.packet_id), ntohl(interface), &client, &dst);
 	else
 		verdict(r, ntohl(header.packet_id), 0);
 }
@@ -304,6 +363,8 @@ static int open_queue(struct relay *r)
 	ret = end_socket(&r->queue, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
 	if (ret < 0)
 		return (int)ret;
+	/* Room for all that may wait; else they are dropped, and repeated after a second. */
+	end_option(&r->queue, SOL_SOCKET, SO_RCVBUFFORCE, QUEUE_BYTES);
 	queue_message(&m, NFQNL_MSG_CONFIG);
 	guise_nl_put(&m, NFQA_CFG_CMD, &bind, sizeof(bind));
 	guise_nl_put(&m, NFQA_CFG_PARAMS, &params, sizeof(params));
@@ -336,8 +397,13 @@ static void listener_ready(struct end *e, uint32_t events)
 		end_call(&accepted, getsockname, &dst, &dst_len, 0, 0, 0);
 		p = find(e->relay, &client, &dst);
 		if (p && p->connected) {
-			stream_join(e->relay, (int)fd, p->host.fd, false);
-			p->host.fd = -1;
+			struct end onward = p->onward;
+
+			p->onward.fd = -1;
+			if (p->to_guest)
+				stream_join(&onward, &accepted, false);
+			else
+				stream_join(&accepted, &onward, false);
 			give_up(p);
 		} else {
 			end_reset(&accepted);
@@ -360,8 +426,7 @@ static int open_listener(struct end *e, int k, int type, uint16_t *port)
 		in6->sin6_addr = in6addr_loopback;
 	else
 		((struct sockaddr_in *)&a)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	ret = k ? end_option(e, IPPROTO_IPV6, IPV6_TRANSPARENT, 1)
-		: end_option(e, IPPROTO_IP, IP_TRANSPARENT, 1);
+	ret = end_transparent(e, a.ss_family);
 	if (!ret && type == SOCK_DGRAM)
 		ret = k ? end_option(e, IPPROTO_IPV6, IPV6_RECVORIGDSTADDR, 1)
 			: end_option(e, IPPROTO_IP, IP_RECVORIGDSTADDR, 1);
@@ -391,6 +456,8 @@ int outward_begin(struct relay *r)
 		return guise_fail(-err, "the sockets of the relays: %s", strerror(-err));
 	for (unsigned int i = 0; i < r->maps && !err; i++)
 		err = ruleset_local(r->s, &r->map[i].from);
+	if (!err && guests_interface(&r->guests))
+		err = guests_begin(&r->guests, r->s);
 	return err ? err : ruleset_apply(r, stream_port, datagram_port);
 }
 

@@ -355,6 +355,13 @@ static int apply_publish(struct plan *p, char **word, int words)
 	return relay_add_publication(p->relay, fd, udp, (unsigned int)port);
 }
 
+static int apply_guests(struct plan *p, char **word, int words)
+{
+	int err = need_host(p, word[0]);
+
+	return err ? err : guests_parse(&p->relay->guests, p->s, word, words);
+}
+
 static const struct directive directives[] = {
 	{ "name", SETTING, 1, 1, "NAME", apply_name },
 	{ "memory", SETTING, 1, 1, "BYTES|NM", apply_memory },
@@ -375,6 +382,7 @@ static const struct directive directives[] = {
 	  apply_mptcp },
 	{ "relay", STACK, 2, 2, "ADDR[:PORT] HOST-ADDR[:PORT]", apply_relay },
 	{ "publish", STACK, 3, 3, "fd=N tcp|udp PORT", apply_publish },
+	{ "guests", STACK, 3, 5, "IFNAME netns=INODE [mptcp] ADDR...", apply_guests },
 	{ "keep", ANYWHERE, 0, 0, "", apply_keep },
 	{ "control", ANYWHERE, 2, 3, "fd=N PATH [NAME-PATH]", apply_control },
 	{ "tell", ANYWHERE, 1, 1, "KEY=VALUE", apply_tell },

@@ -10,8 +10,8 @@
  * server; then no more. When a connection finds that the server has gone, it is reset,
  * and the port is closed again.
  *
- * A server is looked for on the stack's loopback, then on its addresses. It sees the
- * client as 169.254.77.2 or fd67:7569:7365::2, addresses that nobody else has.
+ * A server is looked for on the stack's loopback, then on its addresses; where there are
+ * guests, in their namespace, on their addresses. It sees the client as 169.254.77.2 or fd67:7569:7365::2, addresses that nobody else has.
  *
  * While it does not listen the socket is without SO_REUSEADDR, so that nobody else
  * may listen on its port.
@@ -19,6 +19,7 @@
 #include "publish.h"
 
 #include "datagram.h"
+#include "guests.h"
 #include "served.h"
 #include "stream.h"
 
@@ -44,7 +45,7 @@ struct end *publication_end(struct publication *p)
 	return &p->host;
 }
 
-static bool offer(const struct relay *r, const struct publication *p, int family, const void *addr,
+static bool offer(struct relay *r, const struct publication *p, int family, const void *addr,
 		  struct sockaddr_storage *own, struct sockaddr_storage *server)
 {
 	struct sockaddr_in *o4 = (void *)own, *s4 = (void *)server;
@@ -61,14 +62,20 @@ static bool offer(const struct relay *r, const struct publication *p, int family
 		memcpy(&s6->sin6_addr, addr, 16);
 		inet_pton(AF_INET6, RELAY_SOURCE6, &o6->sin6_addr);
 	}
-	return served(r->s, p->udp, own, server);
+	return guests_interface(&r->guests) ? guests_serve(&r->guests, p->udp, server)
+					    : served(r->s, p->udp, own, server);
 }
 
 bool publication_server(struct relay *r, const struct publication *p, struct sockaddr_storage *own,
 			struct sockaddr_storage *server)
 {
 	const struct in_addr loopback = { htonl(INADDR_LOOPBACK) };
+	const struct sockaddr_in *in = (const void *)&r->guests.address[0];
+	const struct sockaddr_in6 *in6 = (const void *)&r->guests.address[1];
 
+	if (guests_interface(&r->guests))
+		return (in->sin_family && offer(r, p, AF_INET, &in->sin_addr, own, server)) ||
+		       (in6->sin6_family && offer(r, p, AF_INET6, &in6->sin6_addr, own, server));
 	if (offer(r, p, AF_INET, &loopback, own, server) ||
 	    offer(r, p, AF_INET6, &in6addr_loopback, own, server))
 		return true;
@@ -122,7 +129,7 @@ static bool carry(struct publication *p, int host)
 		end_reset(&outside);
 		return ret != -ECONNREFUSED;
 	}
-	stream_join(r, inside.fd, host, ret == -EINPROGRESS);
+	stream_join(&inside, &outside, ret == -EINPROGRESS);
 	return true;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Relays: connections that have one end in the stack and one on the host.
+ * Relays: connections that have one end in the stack and one on the host; or, for
+ * programs that are no members (guests.c), both in the stack.
  *
  *	outward.c	from the stack to an address that stands for one of the host's:
- *			its localhost, its resolvers
+ *			its localhost, its resolvers; from guests to anywhere
  *	publish.c	from the host to a port of the stack
  *	stream.c	TCP, once both ends are connected
  *	datagram.c	UDP, both ways
@@ -164,7 +165,7 @@ void relay_add_local(struct relay *r, const char *addr)
 
 bool relay_wanted(const struct relay *r)
 {
-	return r->maps || r->publications;
+	return r->maps || r->publications || guests_interface(&r->guests);
 }
 
 /* ---- the thread ------------------------------------------------------------------ */
@@ -249,11 +250,13 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* Each connection takes a descriptor of the host. */
-static void raise_limit(void)
+/* Each connection takes a descriptor of the stack, and one of the host or another one. */
+static void raise_limit(struct guise_stack *s)
 {
+	struct rlimit64 many = { 4 * RELAY_STREAMS, 4 * RELAY_STREAMS };
 	struct rlimit limit;
 
+	guise_call(s, GUISE_NR_prlimit64, 0, RLIMIT_NOFILE, (long)&many, 0, 0, 0);
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
 	limit.rlim_cur = limit.rlim_max;
@@ -272,7 +275,7 @@ static int begin(struct relay *r)
 		return guise_fail(EMFILE, "no descriptors for the relays");
 	end_init(&r->stop_end, r, false, fd, NULL, told);
 	err = end_watch(&r->stop_end, EPOLLIN);
-	if (!err && r->maps) {
+	if (!err && (r->maps || guests_interface(&r->guests))) {
 		err = refusal_begin(r);
 		if (!err)
 			err = outward_begin(r);
@@ -298,7 +301,7 @@ int relay_start(struct relay *r, struct guise_stack *s)
 	int err;
 
 	r->s = s;
-	raise_limit();
+	raise_limit(s);
 	err = begin(r);
 	if (!err) {
 		err = -pthread_create(&r->thread, NULL, serve, r);

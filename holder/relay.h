@@ -4,6 +4,7 @@
 #define GUISE_HOLDER_RELAY_H
 
 #include "end.h"
+#include "guests.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -48,6 +49,7 @@ struct relay {
 	struct in_addr local4[RELAY_LOCALS]; /* addresses of the stack, to reach its servers */
 	struct in6_addr local6[RELAY_LOCALS];
 	unsigned int locals4, locals6;
+	struct guests guests;
 
 	/* outward.c; index 0: IPv4, 1: IPv6 */
 	struct end queue, listener[2], datagrams[2];

@@ -17,8 +17,15 @@
  * tproxy asks for a connected socket first; so only the first datagram of a
  * conversation comes to the common socket, and other packets of a connection never
  * meet a rule.
+ *
+ * Where there are guests (guests.c), their connection requests go to the queue
+ * wherever they lead, and so do those that come from the wire to an address of the
+ * stack.
  */
 #include "ruleset.h"
+
+#include "guests.h"
+#include "nft.h"
 
 #include "region/stack.h"
 #include "setup/nl.h"
@@ -28,15 +35,11 @@
 #include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
-#include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
 #include <netinet/tcp.h>
 #include <string.h>
 
-#define TABLE "guise"
 #define CHAIN "relay"
-
-#define PRIORITY_MANGLE (-150)
 
 int ruleset_local(struct guise_stack *s, const struct sockaddr_storage *addr)
 {
@@ -71,325 +74,152 @@ int ruleset_local(struct guise_stack *s, const struct sockaddr_storage *addr)
 	return guise_nl_talk(s, NETLINK_ROUTE, &m, NULL, NULL, "the address of a relay");
 }
 
-/* ---- writing rules ------------------------------------------------------------ */
-
-/* All messages of one transaction. */
-struct batch {
-	size_t len;
-	bool full;
-	char buf[48 << 10];
-};
-
-static void add(struct batch *b, struct guise_nl *m)
-{
-	((struct nlmsghdr *)m->buf)->nlmsg_len = (uint32_t)m->len;
-	if (m->full || b->len + m->len > sizeof(b->buf)) {
-		b->full = true;
-		return;
-	}
-	memcpy(b->buf + b->len, m->buf, m->len);
-	b->len += m->len;
-}
-
-static void begin(struct guise_nl *m, int type, uint16_t flags)
-{
-	struct nfgenmsg body = { .nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0 };
-
-	guise_nl_begin(m, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), flags, &body, sizeof(body));
-}
-
-static void add_mark(struct batch *b, int type)
-{
-	struct nfgenmsg body = { .version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES) };
-	struct guise_nl m;
-
-	guise_nl_begin(&m, (uint16_t)type, 0, &body, sizeof(body));
-	((struct nlmsghdr *)m.buf)->nlmsg_flags = NLM_F_REQUEST;
-	add(b, &m);
-}
-
-static void be32(struct guise_nl *m, uint16_t type, uint32_t value)
-{
-	guise_nl_u32(m, type, htonl(value));
-}
-
-#define NEST(type) ((type) | NLA_F_NESTED)
-
-/* A rule and its list of expressions, while it is written. */
-struct rule {
-	struct guise_nl m;
-	size_t list, element, data;
-};
-
-static void rule_begin(struct rule *r)
-{
-	begin(&r->m, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
-	guise_nl_str(&r->m, NFTA_RULE_TABLE, TABLE);
-	guise_nl_str(&r->m, NFTA_RULE_CHAIN, CHAIN);
-	r->list = guise_nl_nest(&r->m, NEST(NFTA_RULE_EXPRESSIONS), NULL, 0);
-}
-
-static void rule_end(struct rule *r, struct batch *b)
-{
-	guise_nl_end(&r->m, r->list);
-	add(b, &r->m);
-}
-
-static void expression(struct rule *r, const char *name)
-{
-	r->element = guise_nl_nest(&r->m, NEST(NFTA_LIST_ELEM), NULL, 0);
-	guise_nl_str(&r->m, NFTA_EXPR_NAME, name);
-	r->data = guise_nl_nest(&r->m, NEST(NFTA_EXPR_DATA), NULL, 0);
-}
-
-static void expression_end(struct rule *r)
-{
-	guise_nl_end(&r->m, r->data);
-	guise_nl_end(&r->m, r->element);
-}
-
-static void value(struct rule *r, uint16_t type, const void *data, size_t len)
-{
-	size_t nest = guise_nl_nest(&r->m, NEST(type), NULL, 0);
-
-	guise_nl_put(&r->m, NFTA_DATA_VALUE, data, len);
-	guise_nl_end(&r->m, nest);
-}
-
-static void is(struct rule *r, const void *data, size_t len)
-{
-	expression(r, "cmp");
-	be32(&r->m, NFTA_CMP_SREG, NFT_REG_1);
-	be32(&r->m, NFTA_CMP_OP, NFT_CMP_EQ);
-	value(r, NFTA_CMP_DATA, data, len);
-	expression_end(r);
-}
-
-static void meta_is(struct rule *r, uint32_t key, const void *data, size_t len)
-{
-	expression(r, "meta");
-	be32(&r->m, NFTA_META_DREG, NFT_REG_1);
-	be32(&r->m, NFTA_META_KEY, key);
-	expression_end(r);
-	is(r, data, len);
-}
-
-static void payload(struct rule *r, uint32_t base, uint32_t offset, uint32_t len)
-{
-	expression(r, "payload");
-	be32(&r->m, NFTA_PAYLOAD_DREG, NFT_REG_1);
-	be32(&r->m, NFTA_PAYLOAD_BASE, base);
-	be32(&r->m, NFTA_PAYLOAD_OFFSET, offset);
-	be32(&r->m, NFTA_PAYLOAD_LEN, len);
-	expression_end(r);
-}
-
-/* Of the four flags that make a TCP segment what it is, only SYN. */
-static void is_syn(struct rule *r)
-{
-	const uint8_t mask = TH_FIN | TH_SYN | TH_RST | TH_ACK, none = 0, syn = TH_SYN;
-
-	payload(r, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
-	expression(r, "bitwise");
-	be32(&r->m, NFTA_BITWISE_SREG, NFT_REG_1);
-	be32(&r->m, NFTA_BITWISE_DREG, NFT_REG_1);
-	be32(&r->m, NFTA_BITWISE_LEN, 1);
-	value(r, NFTA_BITWISE_MASK, &mask, 1);
-	value(r, NFTA_BITWISE_XOR, &none, 1);
-	expression_end(r);
-	is(r, &syn, 1);
-}
-
-static void family_is(struct rule *r, int k)
-{
-	const uint8_t family = k ? NFPROTO_IPV6 : NFPROTO_IPV4;
-
-	meta_is(r, NFT_META_NFPROTO, &family, 1);
-}
-
-static void protocol_is(struct rule *r, uint8_t protocol)
-{
-	meta_is(r, NFT_META_L4PROTO, &protocol, 1);
-}
-
-static void mark_is(struct rule *r, uint32_t mark)
-{
-	meta_is(r, NFT_META_MARK, &mark, sizeof(mark));
-}
-
-static void to_map(struct rule *r, const struct relay_map *map)
+static void to_map(struct nft_rule *r, const struct relay_map *map)
 {
 	const struct sockaddr_in *in = (const void *)&map->from;
 	const struct sockaddr_in6 *in6 = (const void *)&map->from;
 
-	family_is(r, map->from.ss_family == AF_INET6);
-	if (map->from.ss_family == AF_INET) {
-		payload(r, NFT_PAYLOAD_NETWORK_HEADER, 16, 4);
-		is(r, &in->sin_addr, 4);
-	} else {
-		payload(r, NFT_PAYLOAD_NETWORK_HEADER, 24, 16);
-		is(r, &in6->sin6_addr, 16);
-	}
+	if (map->from.ss_family == AF_INET)
+		nft_address_is(r, 0, true, &in->sin_addr);
+	else
+		nft_address_is(r, 1, true, &in6->sin6_addr);
 }
 
-static void port_is(struct rule *r, const struct relay_map *map)
+static void port_is(struct nft_rule *r, const struct relay_map *map)
 {
 	uint16_t port = ((const struct sockaddr_in *)&map->from)->sin_port;
 
-	if (!port)
-		return;
-	payload(r, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2);
-	is(r, &port, 2);
+	if (port)
+		nft_payload_is(r, NFT_PAYLOAD_TRANSPORT_HEADER, 2, &port, 2);
 }
 
-static void tproxy(struct rule *r, int k, uint16_t port)
+/* Of the four flags that make a TCP segment what it is, only SYN. */
+static void is_syn(struct nft_rule *r)
+{
+	const uint8_t mask = TH_FIN | TH_SYN | TH_RST | TH_ACK, syn = TH_SYN;
+
+	nft_load_payload(r, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
+	nft_bits_are(r, &mask, &syn, 1);
+}
+
+static void to_queue(struct nft_rule *r)
+{
+	nft_expression(r, "queue");
+	guise_nl_u16(&r->m, NFTA_QUEUE_NUM, htons(RULESET_QUEUE));
+	guise_nl_u16(&r->m, NFTA_QUEUE_TOTAL, htons(1));
+	nft_expression_end(r);
+}
+
+static void tproxy(struct nft_rule *r, int k, uint16_t port)
 {
 	const struct in_addr loopback = { htonl(INADDR_LOOPBACK) };
-	size_t data, verdict;
 
-	expression(r, "immediate");
-	be32(&r->m, NFTA_IMMEDIATE_DREG, NFT_REG_1);
-	value(r, NFTA_IMMEDIATE_DATA, &port, sizeof(port));
-	expression_end(r);
-	expression(r, "immediate");
-	be32(&r->m, NFTA_IMMEDIATE_DREG, NFT_REG_2);
+	nft_expression(r, "immediate");
+	nft_be32(&r->m, NFTA_IMMEDIATE_DREG, NFT_REG_1);
+	nft_value(r, NFTA_IMMEDIATE_DATA, &port, sizeof(port));
+	nft_expression_end(r);
+	nft_expression(r, "immediate");
+	nft_be32(&r->m, NFTA_IMMEDIATE_DREG, NFT_REG_2);
 	if (k)
-		value(r, NFTA_IMMEDIATE_DATA, &in6addr_loopback, 16);
+		nft_value(r, NFTA_IMMEDIATE_DATA, &in6addr_loopback, 16);
 	else
-		value(r, NFTA_IMMEDIATE_DATA, &loopback, 4);
-	expression_end(r);
-	expression(r, "tproxy");
-	be32(&r->m, NFTA_TPROXY_FAMILY, k ? NFPROTO_IPV6 : NFPROTO_IPV4);
-	be32(&r->m, NFTA_TPROXY_REG_ADDR, NFT_REG_2);
-	be32(&r->m, NFTA_TPROXY_REG_PORT, NFT_REG_1);
-	expression_end(r);
-	expression(r, "immediate");
-	be32(&r->m, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
-	data = guise_nl_nest(&r->m, NEST(NFTA_IMMEDIATE_DATA), NULL, 0);
-	verdict = guise_nl_nest(&r->m, NEST(NFTA_DATA_VERDICT), NULL, 0);
-	be32(&r->m, NFTA_VERDICT_CODE, NF_ACCEPT);
-	guise_nl_end(&r->m, verdict);
-	guise_nl_end(&r->m, data);
-	expression_end(r);
+		nft_value(r, NFTA_IMMEDIATE_DATA, &loopback, 4);
+	nft_expression_end(r);
+	nft_expression(r, "tproxy");
+	nft_be32(&r->m, NFTA_TPROXY_FAMILY, k ? NFPROTO_IPV6 : NFPROTO_IPV4);
+	nft_be32(&r->m, NFTA_TPROXY_REG_ADDR, NFT_REG_2);
+	nft_be32(&r->m, NFTA_TPROXY_REG_PORT, NFT_REG_1);
+	nft_expression_end(r);
+	nft_verdict(r, NF_ACCEPT);
 }
 
-static void add_chain(struct batch *b)
+static void add_reject(struct nft_batch *b, uint32_t mark, uint32_t type, uint8_t code)
 {
-	struct guise_nl m;
-	size_t hook;
+	struct nft_rule r;
 
-	begin(&m, NFT_MSG_NEWTABLE, NLM_F_CREATE);
-	guise_nl_str(&m, NFTA_TABLE_NAME, TABLE);
-	add(b, &m);
-	begin(&m, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
-	guise_nl_str(&m, NFTA_CHAIN_TABLE, TABLE);
-	guise_nl_str(&m, NFTA_CHAIN_NAME, CHAIN);
-	hook = guise_nl_nest(&m, NEST(NFTA_CHAIN_HOOK), NULL, 0);
-	be32(&m, NFTA_HOOK_HOOKNUM, NF_INET_PRE_ROUTING);
-	be32(&m, NFTA_HOOK_PRIORITY, (uint32_t)PRIORITY_MANGLE);
-	guise_nl_end(&m, hook);
-	be32(&m, NFTA_CHAIN_POLICY, NF_ACCEPT);
-	guise_nl_str(&m, NFTA_CHAIN_TYPE, "filter");
-	add(b, &m);
+	nft_rule_begin(&r, b, CHAIN);
+	nft_protocol_is(&r, IPPROTO_TCP);
+	nft_meta_is(&r, NFT_META_MARK, &mark, sizeof(mark));
+	nft_expression(&r, "reject");
+	nft_be32(&r.m, NFTA_REJECT_TYPE, type);
+	guise_nl_u8(&r.m, NFTA_REJECT_ICMP_CODE, code);
+	nft_expression_end(&r);
+	nft_rule_end(&r, b);
 }
 
 /* What comes back from the queue. */
-static void add_answers(struct batch *b, const uint16_t port[2])
+static void add_answers(struct nft_batch *b, const uint16_t port[2])
 {
-	struct rule r;
+	const uint32_t go = RULESET_GO;
+	struct nft_rule r;
 
 	for (int k = 0; k < 2; k++) {
-		rule_begin(&r);
-		family_is(&r, k);
-		protocol_is(&r, IPPROTO_TCP);
-		mark_is(&r, RULESET_GO);
+		nft_rule_begin(&r, b, CHAIN);
+		nft_family_is(&r, k);
+		nft_protocol_is(&r, IPPROTO_TCP);
+		nft_meta_is(&r, NFT_META_MARK, &go, sizeof(go));
 		tproxy(&r, k, port[k]);
-		rule_end(&r, b);
+		nft_rule_end(&r, b);
 	}
-	rule_begin(&r);
-	protocol_is(&r, IPPROTO_TCP);
-	mark_is(&r, RULESET_REFUSE);
-	expression(&r, "reject");
-	be32(&r.m, NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST);
-	guise_nl_u8(&r.m, NFTA_REJECT_ICMP_CODE, 0);
-	expression_end(&r);
-	rule_end(&r, b);
-
-	rule_begin(&r);
-	protocol_is(&r, IPPROTO_TCP);
-	mark_is(&r, RULESET_UNREACHABLE);
-	expression(&r, "reject");
-	be32(&r.m, NFTA_REJECT_TYPE, NFT_REJECT_ICMPX_UNREACH);
-	guise_nl_u8(&r.m, NFTA_REJECT_ICMP_CODE, NFT_REJECT_ICMPX_HOST_UNREACH);
-	expression_end(&r);
-	rule_end(&r, b);
+	add_reject(b, RULESET_REFUSE, NFT_REJECT_TCP_RST, 0);
+	add_reject(b, RULESET_UNREACHABLE, NFT_REJECT_ICMPX_UNREACH, NFT_REJECT_ICMPX_HOST_UNREACH);
+	add_reject(b, RULESET_NO_ROUTE, NFT_REJECT_ICMPX_UNREACH, NFT_REJECT_ICMPX_NO_ROUTE);
 }
 
-static void add_map(struct batch *b, const struct relay_map *map, const uint16_t port[2])
+static void add_map(struct nft_batch *b, const struct relay_map *map, const uint16_t port[2])
 {
-	struct rule r;
+	struct nft_rule r;
 	int k = map->from.ss_family == AF_INET6;
 
-	rule_begin(&r);
+	nft_rule_begin(&r, b, CHAIN);
 	to_map(&r, map);
-	protocol_is(&r, IPPROTO_TCP);
+	nft_protocol_is(&r, IPPROTO_TCP);
 	port_is(&r, map);
 	is_syn(&r);
-	expression(&r, "queue");
-	guise_nl_u16(&r.m, NFTA_QUEUE_NUM, htons(RULESET_QUEUE));
-	guise_nl_u16(&r.m, NFTA_QUEUE_TOTAL, htons(1));
-	expression_end(&r);
-	rule_end(&r, b);
+	to_queue(&r);
+	nft_rule_end(&r, b);
 
-	rule_begin(&r);
+	nft_rule_begin(&r, b, CHAIN);
 	to_map(&r, map);
-	protocol_is(&r, IPPROTO_UDP);
+	nft_protocol_is(&r, IPPROTO_UDP);
 	port_is(&r, map);
 	tproxy(&r, k, port[k]);
-	rule_end(&r, b);
+	nft_rule_end(&r, b);
 }
 
-/* The kernel answers each message; the first error is the one that counts. */
-static int answers(struct end *e)
+/* From the guests, or from the wire to them. */
+static void add_requests(struct nft_batch *b, uint32_t ifindex, bool from)
 {
-	char buf[8192] __attribute__((aligned(NLMSG_ALIGNTO)));
-	const struct nlmsghdr *h;
-	int err = 0;
-	long n;
+	const uint32_t lo = 1;
+	struct nft_rule r;
 
-	while ((n = end_call(e, recvfrom, buf, sizeof(buf), MSG_DONTWAIT, 0, 0)) > 0)
-		for (h = (void *)buf; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n))
-			if (h->nlmsg_type == NLMSG_ERROR && !err)
-				err = ((const struct nlmsgerr *)NLMSG_DATA(h))->error;
-	return err;
+	nft_rule_begin(&r, b, CHAIN);
+	nft_from_interface(&r, ifindex, from);
+	nft_protocol_is(&r, IPPROTO_TCP);
+	is_syn(&r);
+	if (!from) {
+		nft_from_interface(&r, lo, false);
+		nft_to_stack(&r);
+	}
+	to_queue(&r);
+	nft_rule_end(&r, b);
 }
 
 int ruleset_apply(const struct relay *r, const uint16_t stream_port[2],
 		  const uint16_t datagram_port[2])
 {
-	static struct batch b;
-	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
-	struct end e;
-	long ret;
+	static struct nft_batch b;
+	uint32_t guests = guests_interface(&r->guests);
 
-	memset(&b, 0, sizeof(b));
-	add_mark(&b, NFNL_MSG_BATCH_BEGIN);
-	add_chain(&b);
+	nft_begin(&b, "guise");
+	nft_chain(&b, CHAIN, "filter", NF_INET_PRE_ROUTING, NFT_PRIORITY_MANGLE, NF_ACCEPT);
 	add_answers(&b, stream_port);
 	for (unsigned int i = 0; i < r->maps; i++)
 		add_map(&b, &r->map[i], datagram_port);
-	add_mark(&b, NFNL_MSG_BATCH_END);
-	if (b.full)
-		return guise_fail(EMSGSIZE, "too many relayed addresses");
-
-	end_init(&e, (struct relay *)r, true, -1, NULL, NULL);
-	ret = end_socket(&e, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
-	if (ret >= 0) {
-		ret = end_call(&e, sendto, b.buf, b.len, 0, &kernel, sizeof(kernel));
-		if (ret >= 0)
-			ret = answers(&e);
-		end_close(&e);
+	if (guests) {
+		add_requests(&b, guests, true);
+		add_requests(&b, guests, false);
+		guests_rules(&r->guests, &b);
 	}
-	return ret < 0 ? guise_fail((int)-ret, "the rules of the relays: %s", strerror((int)-ret))
-		       : 0;
+	return nft_commit(r->s, &b, "the rules of the relays");
 }

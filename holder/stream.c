@@ -6,8 +6,8 @@
  * at most one chunk in each direction, and nothing more is received until it has
  * gone: so the sender is slowed down by TCP itself, and memory is bounded. The
  * end of one direction is passed on when all before it has gone, the other
- * direction goes on (half-close). A reset of one end resets the other. Urgent data
- * is carried in line.
+ * direction goes on (half-close). A reset of one end resets the other. A byte of urgent
+ * data is sent on as urgent, in its place.
  *
  * An end from which nothing is wanted at the moment is not watched at all, for its
  * hang-up would be reported again and again; it is noticed when it is used next.
@@ -18,6 +18,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #define ROUNDS 8 /* chunks for one stream before the others have their turn */
 
@@ -26,13 +27,15 @@ struct direction {
 	char *kept;
 	size_t from, to; /* what of it has not been sent */
 	bool eof, shut;  /* the end was seen; was passed on */
+	bool urgent;     /* there is urgent data that has not been sent on */
+	int kept_flags;  /* with which it is to be sent */
 };
 
 struct stream {
 	struct grave grave;
 	struct stream *next, **place;
 	struct relay *relay;
-	struct end end[2];       /* inside, host */
+	struct end end[2];       /* near, far */
 	struct direction way[2]; /* from end[k] */
 	bool connecting;
 };
@@ -69,9 +72,17 @@ static bool keep(struct direction *w, const char *data, size_t n)
 	return true;
 }
 
-static long transmit(struct end *to, const char *data, size_t n)
+static long transmit(struct end *to, const char *data, size_t n, int flags)
 {
-	return end_call(to, sendto, data, n, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
+	return end_call(to, sendto, data, n, MSG_DONTWAIT | MSG_NOSIGNAL | flags, 0, 0);
+}
+
+/* Whether the next byte is the urgent one. Until it is, no receive goes beyond it. */
+static bool at_mark(struct end *e)
+{
+	int at = 0;
+
+	return !end_call(e, ioctl, SIOCATMARK, &at, 0, 0, 0) && at;
 }
 
 /* Moves what can be moved from end k; false when an end is broken. */
@@ -81,10 +92,11 @@ static bool move(struct stream *st, int k)
 	struct end *from = &st->end[k], *to = &st->end[!k];
 	char *scratch = st->relay->scratch;
 	long n, sent;
+	int flags;
 
 	for (int i = 0; i < ROUNDS; i++) {
 		if (w->kept) {
-			sent = transmit(to, w->kept + w->from, w->to - w->from);
+			sent = transmit(to, w->kept + w->from, w->to - w->from, w->kept_flags);
 			if (sent == -EAGAIN)
 				break;
 			if (sent < 0)
@@ -97,7 +109,8 @@ static bool move(struct stream *st, int k)
 		}
 		if (w->eof)
 			break;
-		n = end_call(from, recvfrom, scratch, RELAY_CHUNK, MSG_DONTWAIT, 0, 0);
+		flags = w->urgent && at_mark(from) ? MSG_OOB : 0;
+		n = end_call(from, recvfrom, scratch, flags ? 1 : RELAY_CHUNK, MSG_DONTWAIT, 0, 0);
 		if (n == -EAGAIN)
 			break;
 		if (n < 0)
@@ -106,11 +119,14 @@ static bool move(struct stream *st, int k)
 			w->eof = true;
 			break;
 		}
-		sent = transmit(to, scratch, (size_t)n);
+		if (flags)
+			w->urgent = false;
+		sent = transmit(to, scratch, (size_t)n, flags);
 		if (sent == -EAGAIN)
 			sent = 0;
 		if (sent < 0)
 			return false;
+		w->kept_flags = flags;
 		if (sent < n && !keep(w, scratch + sent, (size_t)(n - sent)))
 			return false;
 	}
@@ -129,7 +145,7 @@ static bool watch(struct stream *st)
 		uint32_t events = 0;
 
 		if (!st->way[k].eof && !st->way[k].kept)
-			events |= EPOLLIN;
+			events |= EPOLLIN | EPOLLPRI;
 		if (st->way[!k].kept)
 			events |= EPOLLOUT;
 		if (end_watch(&st->end[k], events))
@@ -142,7 +158,8 @@ static void ready(struct end *e, uint32_t events)
 {
 	struct stream *st = e->owner;
 
-	(void)events;
+	if (events & EPOLLPRI)
+		st->way[e == &st->end[1]].urgent = true;
 	if (st->connecting) {
 		if (end_error(e)) {
 			abort_both(st);
@@ -161,15 +178,18 @@ static void ready(struct end *e, uint32_t events)
 	}
 }
 
-bool stream_join(struct relay *r, int inside, int host, bool connecting)
+bool stream_join(const struct end *near, const struct end *far, bool connecting)
 {
+	struct relay *r = near->relay;
 	struct stream *st = r->n_streams < RELAY_STREAMS ? calloc(1, sizeof(*st)) : NULL;
 	struct end end[2];
 
-	end_init(&end[0], r, true, inside, st, ready);
-	end_init(&end[1], r, false, host, st, ready);
-	for (int k = 0; k < 2; k++)
+	end_init(&end[0], r, near->inside, near->fd, st, ready);
+	end_init(&end[1], r, far->inside, far->fd, st, ready);
+	for (int k = 0; k < 2; k++) {
 		end_option(&end[k], IPPROTO_TCP, TCP_NODELAY, 1);
+		end_option(&end[k], SOL_SOCKET, SO_OOBINLINE, 1);
+	}
 	if (!st) {
 		end_reset(&end[0]);
 		end_reset(&end[1]);
@@ -197,7 +217,7 @@ void stream_end_all(struct relay *r)
 	while (r->streams) {
 		struct stream *st = r->streams;
 
-		/* All that came from the stack is the host's to deliver. */
+		/* All that came from the near end is the far one's to deliver. */
 		if (st->way[0].shut)
 			end_close(&st->end[1]);
 		abort_both(st);

@@ -48,8 +48,9 @@ func usage(format string, args ...any) error {
 func init() { runtime.LockOSThread() }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == holder.Spawn {
-		if err := holder.RunSpawn(os.Args[2:]); err != nil {
+	own := map[string]func([]string) error{holder.Spawn: holder.RunSpawn, hostnet.MakeGuests: hostnet.RunMakeGuests}
+	if len(os.Args) > 1 && own[os.Args[1]] != nil {
+		if err := own[os.Args[1]](os.Args[2:]); err != nil {
 			complain(err)
 			os.Exit(statusFailed)
 		}

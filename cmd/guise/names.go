@@ -55,9 +55,9 @@ func (w *wishes) readNames(s *settings) error {
 	return nil
 }
 
-// environment makes the program's resolv.conf, and the relays it needs, and
-// returns what tells the program of it.
-func (s *settings) environment() (env []string) {
+// findNames finds the program's name servers, and the relays that they need: resolv is the
+// text of its resolv.conf, "" for the host's own; hosts are lines for its /etc/hosts.
+func (s *settings) findNames() (resolv, hosts string) {
 	servers, others := hostnet.Resolvers()
 	seen, relays := servers, []plan.Relay(nil)
 	switch {
@@ -68,11 +68,21 @@ func (s *settings) environment() (env []string) {
 	}
 	s.Relays = append(s.Relays, relays...)
 	if len(s.dns) > 0 || len(relays) > 0 {
-		env = append(env, "GUISE_RESOLV_CONF="+hostnet.ResolvConf(seen, others))
+		resolv = hostnet.ResolvConf(seen, others)
 	}
 	if s.localhost {
-		env = append(env, fmt.Sprintf("GUISE_HOSTS=%s %s\n%s %s\n",
-			plan.HostAddress, plan.HostName, plan.HostAddress6, plan.HostName))
+		hosts = fmt.Sprintf("%s %s\n%s %s\n", plan.HostAddress, plan.HostName, plan.HostAddress6, plan.HostName)
+	}
+	return resolv, hosts
+}
+
+// environment tells a member of its names.
+func environment(resolv, hosts string) (env []string) {
+	if resolv != "" {
+		env = append(env, "GUISE_RESOLV_CONF="+resolv)
+	}
+	if hosts != "" {
+		env = append(env, "GUISE_HOSTS="+hosts)
 	}
 	return env
 }

@@ -24,6 +24,11 @@ func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
 	if err := hostnet.Propose(s.Links); err != nil {
 		return err
 	}
+	if s.tun {
+		if err := s.proposeGuests(); err != nil {
+			return err
+		}
+	}
 	out := cmd.OutOrStdout()
 	show := func(name, value, origin string) {
 		fmt.Fprintf(out, "%-10s %-40s # %s\n", name, value, origin)
@@ -40,6 +45,11 @@ func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
 	}
 	show("name", s.Name, name)
 	show("memory", f.memory, flag("memory"))
+	mode := f.mode
+	if f.mode == modeAuto {
+		mode = "auto: preload, or tun where the program cannot be preloaded"
+	}
+	show("mode", mode, flag("mode"))
 	profiled := func(name string) string {
 		if f.profile != "" && !cmd.Flags().Changed(name) {
 			return "--profile " + f.profile
@@ -87,7 +97,7 @@ func (f *runFlags) printNames(s *settings, show func(name, value, origin string)
 	for _, d := range s.dns {
 		show("dns", d.String(), "--dns")
 	}
-	s.environment()
+	s.findNames()
 	for _, d := range servers {
 		switch {
 		case len(s.dns) > 0:

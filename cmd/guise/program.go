@@ -87,9 +87,9 @@ func execFailure(name string, err error) error {
 	return failure{status, fmt.Errorf("cannot execute %s: %w", name, err)}
 }
 
-// checkPreloadable refuses a program that would not load libguise-preload.so:
-// it would be on the host's stack, and nobody would notice.
-func checkPreloadable(path string) error {
+// whyNotPreloaded is a sentence on a program that would not load libguise-preload.so, which
+// would be on the host's stack, and nobody would notice; "" when it would.
+func whyNotPreloaded(path string) string {
 	for range 4 { // as deep as the kernel follows #!
 		interpreter, ok := interpreterOf(path)
 		if !ok {
@@ -98,9 +98,9 @@ func checkPreloadable(path string) error {
 		path = interpreter
 	}
 	if reason := unpreloadable(path); reason != "" {
-		return failure{statusNotExecutable, fmt.Errorf("%s %s, so it cannot be put on a stack", path, reason)}
+		return path + " " + reason
 	}
-	return nil
+	return ""
 }
 
 // interpreterOf is what a script names after #!.

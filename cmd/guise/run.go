@@ -22,6 +22,7 @@ import (
 
 type runFlags struct {
 	stack       string
+	mode        string
 	cc          string
 	mptcp       bool
 	sysctls     []string
@@ -72,6 +73,8 @@ func newRun() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&f.stack, "stack", "", "run the program on the stack `STACK`, which is there already (guise ls); no other flag may stand beside it")
 	cmd.RegisterFlagCompletionFunc("stack", completeStacks)
+	flags.StringVar(&f.mode, "mode", modeAuto, "how the program comes to the stack: `preload`, tun (in a network namespace whose only way out is the stack, "+
+		"for programs that cannot be preloaded), or auto")
 	flags.StringVar(&f.cc, "cc", "", "congestion control `NAME` of the stack: "+strings.Join(plan.CongestionControls, ", "))
 	flags.BoolVar(&f.mptcp, "mptcp", false, "make each TCP socket a Multipath TCP socket")
 	flags.StringArrayVar(&f.sysctls, "sysctl", nil, "set a sysctl of the stack, as `KEY=VALUE` (repeatable)")
@@ -135,6 +138,9 @@ func (f *runFlags) wishes() (*wishes, error) {
 
 // settings are what the flags say, checked. A stack without a name has that of its program.
 func (f *runFlags) settings(command []string) (*settings, error) {
+	if err := checkMode(f.mode); err != nil {
+		return nil, err
+	}
 	w, err := f.wishes()
 	if err != nil {
 		return nil, err
@@ -147,6 +153,7 @@ func (f *runFlags) settings(command []string) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.tun = f.mode == modeTun
 	s.id = fmt.Sprint(os.Getpid())
 	if f.name != "" {
 		s.id = f.name + "_" + s.id
@@ -169,7 +176,7 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkPreloadable(program); err != nil {
+	if err := f.choose(s, program); err != nil {
 		return err
 	}
 	preload, err := holder.Find(holder.Preload)
@@ -179,11 +186,11 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	if _, err := holder.Find(holder.Program); err != nil {
 		return err
 	}
-	more := s.environment()
+	resolv, hosts := s.findNames()
 	stop := catchSignals(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	socket, err := s.listen("")
 	if err == nil {
-		s.tell(more)
+		s.tell(environment(resolv, hosts))
 	} else if f.verbose {
 		complain(fmt.Errorf("guise ls does not list this stack: %w", err))
 	}
@@ -195,11 +202,10 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	if err != nil {
 		return errors.Join(err, abandon(h))
 	}
-	env, err := holder.Environment(os.Environ(), preload, ticket, s.MPTCP)
+	way, err := s.way(program, command, preload, ticket, resolv, hosts)
 	if err != nil {
 		return errors.Join(err, abandon(h))
 	}
-	env = append(env, more...)
 	signal.Stop(stop)
 	select {
 	case caught := <-stop:
@@ -208,9 +214,9 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	}
 	f.warnOfPasst(s)
 	if f.verbose {
-		return attend(h, program, command, env, s.throughPasst())
+		return attend(h, way, s.throughPasst())
 	}
-	return errors.Join(execute(program, command, env), abandon(h))
+	return errors.Join(execute(way.path, way.argv, way.env), abandon(h))
 }
 
 // runOn runs the program on a stack that is there already.
@@ -248,11 +254,12 @@ func abandon(h *holder.Holder) error {
 }
 
 // attend runs the program beside guise, and ends with a line of proof.
-func attend(h *holder.Holder, program string, command, env []string, passt bool) error {
-	status, err := supervise(program, command, env)
+func attend(h *holder.Holder, w *way, passt bool) error {
+	status, err := supervise(w.path, w.argv, w.env)
 	if err != nil {
 		return errors.Join(err, abandon(h))
 	}
+	w.close()
 	h.Ticket.Close()
 	stop := catchSignals(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	summary, err := h.Summary(lastWords, stop)

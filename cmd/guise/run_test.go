@@ -150,18 +150,18 @@ func TestProgramsThatCannotBeRun(t *testing.T) {
 	run(t, "-v", "--", dir+"/script").says(t, 9)
 
 	pure := goProgram(t, dir, "0", "package main\n\nfunc main() {}\n")
-	run(t, "--", pure).says(t, 126, "is written in Go")
-	run(t, "--", file("wrapped", "#! "+pure+" x\n", 0o755)).says(t, 126, "is written in Go")
+	run(t, "--mode", "preload", "--", pure).says(t, 126, "is written in Go")
+	run(t, "--mode", "preload", "--", file("wrapped", "#! "+pure+" x\n", 0o755)).says(t, 126, "is written in Go")
 	cgo := goProgram(t, dir, "1", "package main\n\nimport \"C\"\n\nfunc main() {}\n")
 	if rawCallsAreSeen() {
 		run(t, "--", cgo).says(t, 0)
 	} else {
-		run(t, "--", cgo).says(t, 126, "is written in Go")
+		run(t, "--mode", "preload", "--", cgo).says(t, 126, "is written in Go")
 	}
 	if out, err := exec.Command("cc", "-static", "-nostdlib", "-Wl,-e,0", "-o", dir+"/static", "-x", "c", "/dev/null").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	run(t, "--", dir+"/static").says(t, 126, "is statically linked")
+	run(t, "--mode", "preload", "--", dir+"/static").says(t, 126, "is statically linked")
 }
 
 func TestBadInputIsNamedWithWhatIsValid(t *testing.T) {

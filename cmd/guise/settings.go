@@ -34,6 +34,9 @@ type settings struct {
 	id   string // of the journal
 	file string // the path of the config, or ""
 
+	tun       bool               // the program is a guest
+	namespace *hostnet.Namespace // its own, once it is made
+
 	nftables, nftablesAt string // a ruleset, and where it stands
 }
 
@@ -303,7 +306,12 @@ func (s *settings) prepare(socket *holder.Socket, verbose bool, stop <-chan os.S
 			return nil, errors.Join(err, host.Undo())
 		}
 	}
-	h, pid, err := raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files()), stop)
+	guests, err := s.openGuests()
+	if err != nil {
+		return nil, errors.Join(err, host.Undo())
+	}
+	defer closeAll(guests)
+	h, pid, err := raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files(), guests), stop)
 	if err != nil {
 		return nil, errors.Join(err, host.Undo())
 	}

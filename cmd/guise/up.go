@@ -99,7 +99,7 @@ func (s *settings) up(socket *holder.Socket) error {
 			return fmt.Errorf("%s takes the program nft: %w; install it (sudo apt-get install nftables)", s.nftablesAt, err)
 		}
 	}
-	s.tell(s.environment())
+	s.tell(environment(s.findNames()))
 	if s.file != "" {
 		s.Control.Told[toldFile] = holder.Escape(s.file)
 	}

@@ -18,7 +18,7 @@ func Environment(environ []string, preload string, ticket int, mptcp bool) ([]st
 			"move guise to another directory", preload)
 	}
 	preloads := preload
-	env := slices.DeleteFunc(withoutStack(environ), func(v string) bool {
+	env := slices.DeleteFunc(WithoutStack(environ), func(v string) bool {
 		before, ok := strings.CutPrefix(v, preloadVariable)
 		if ok && before != "" {
 			preloads = before + ":" + preload
@@ -37,7 +37,7 @@ const preloadVariable = "LD_PRELOAD="
 // holderEnvironment is environ for the holder, which is on no stack, and works
 // in another directory.
 func holderEnvironment(environ []string) []string {
-	env := withoutStack(environ)
+	env := WithoutStack(environ)
 	for i, v := range env {
 		if image, ok := strings.CutPrefix(v, "GUISE_KERNEL="); ok && image != "" {
 			if absolute, err := filepath.Abs(image); err == nil {
@@ -48,9 +48,9 @@ func holderEnvironment(environ []string) []string {
 	return env
 }
 
-// withoutStack is environ without what puts a program on a stack: guise may
+// WithoutStack is environ without what puts a program on a stack: guise may
 // itself have been started by a program on one.
-func withoutStack(environ []string) []string {
+func WithoutStack(environ []string) []string {
 	var env []string
 	for _, v := range environ {
 		switch name, value, _ := strings.Cut(v, "="); name {

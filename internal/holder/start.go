@@ -47,7 +47,7 @@ func Start(plan string, links []*os.File) (h *Holder, err error) {
 	if err != nil {
 		return nil, err
 	}
-	planFile, err := memoryFile("guise-plan", plan)
+	planFile, err := MemoryFile("guise-plan", plan)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,8 @@ func MoveTicket(ticket *os.File) (*os.File, int, error) {
 	return ticket, -1, errors.New("all descriptors are taken; raise the limit (ulimit -n)")
 }
 
-func memoryFile(name, text string) (*os.File, error) {
+// MemoryFile is a file that lies nowhere.
+func MemoryFile(name, text string) (*os.File, error) {
 	// Hosts from Linux 6.3 on may refuse memory files that could be executed; older
 	// ones do not know the flag that says this one is not.
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_NOEXEC_SEAL)
@@ -148,7 +149,7 @@ func memoryFile(name, text string) (*os.File, error) {
 	}
 	if err != nil {
 		file.Close()
-		return nil, fmt.Errorf("cannot write the plan: %w", err)
+		return nil, fmt.Errorf("cannot write %s: %w", name, err)
 	}
 	return file, nil
 }

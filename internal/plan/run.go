@@ -29,6 +29,7 @@ type Run struct {
 	Relays       []Relay
 	Publications []*Publication
 
+	Guests  *Guests  // nil: the program is a member
 	Control *Control // nil: no command can reach it
 
 	// Origin is what the user wrote of a setting, which has the name that it has in a
@@ -64,7 +65,8 @@ func NewControl(path, name string) (*Control, error) {
 }
 
 // Plan writes the plan; the descriptor of link i has the number firstFD + i
-// in the holder; the sockets of the publications follow, and the control socket.
+// in the holder; the sockets of the publications follow, the control socket, and
+// what the guests have.
 //
 // Sysctls come before the links, so that what they say of new interfaces
 // (net.ipv4.conf.default) holds for these; only those of one interface can
@@ -92,6 +94,9 @@ func (r *Run) Plan(firstFD int) *Plan {
 		}
 		p.add(r.origin("sysctl."+s.Key, s.String()), "sysctl %s %s", s.Key, s.Value)
 	}
+	if r.Guests != nil {
+		r.Guests.addForwarding(p)
+	}
 	for i, l := range r.Links {
 		l.addTo(p, firstFD+i)
 	}
@@ -116,6 +121,13 @@ func (r *Run) Plan(firstFD int) *Plan {
 	}
 	for i, publication := range r.Publications {
 		p.add(publication.Flag, "publish fd=%d %s %d", firstFD+len(r.Links)+i, publication.Protocol(), publication.Port)
+	}
+	if r.Guests != nil {
+		fd := firstFD + len(r.Links) + len(r.Publications)
+		if r.Control != nil {
+			fd++
+		}
+		r.Guests.addTo(p, fd, r.MPTCP)
 	}
 	return p
 }

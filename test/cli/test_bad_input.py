@@ -17,6 +17,7 @@ MISTAKES = [
     (["--congestion", "cubic"], ["--congestion", "--cc"]),
     (["--sysctls", "a=b"], ["--sysctls", "--sysctl"]),
     (["-q"], ["-q", "--verbose"]),
+    (["--mode", "tunnel"], ["tunnel", "preload", "tun", "auto"]),
     (["--cc", "westwod"], ["westwod", "westwood"]),
     (["--cc", "tahoe"], ["tahoe", "cubic", "bbr", "westwood"]),
     (["--link", "vde"], ["vde", "tap", "none"]),

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Guests: programs that are no members, in a network namespace of the host whose only
+ * way out is a link of the stack. guests.c has the theory.
+ */
+#ifndef GUISE_HOLDER_GUESTS_H
+#define GUISE_HOLDER_GUESTS_H
+
+#include "guise/guise.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+struct nft_batch;
+struct relay;
+
+struct guests {
+	uint32_t ifindex;                   /* of their link in the stack; 0: there are none */
+	uint32_t link;                      /* the same, as the host side counts */
+	uint64_t inode;                     /* of their namespace */
+	int pid;                            /* of one that was in it lately; 0: none is known */
+	bool mptcp;                         /* their connections are carried on as Multipath TCP */
+	struct sockaddr_storage address[2]; /* theirs, by family; AF_UNSPEC: none */
+};
+
+/* The plan's "guests IFNAME netns=INODE [mptcp] ADDR..."; 0 or -errno with a sentence. */
+int guests_parse(struct guests *g, struct guise_stack *s, char **word, int words);
+
+/* Of their link; 0: there are no guests. */
+static inline uint32_t guests_interface(const struct guests *g)
+{
+	return g->ifindex;
+}
+
+/* Leads what they send to the relays, or on to the wire. */
+int guests_begin(const struct guests *g, struct guise_stack *s);
+void guests_rules(const struct guests *g, struct nft_batch *b);
+
+/* Where a connection is carried on to that did not come from them: their own address, with
+ * the port of dst; false if they have none of that family. */
+bool guests_server(const struct guests *g, const struct sockaddr_storage *dst,
+		   struct sockaddr_storage *to);
+
+/* Whether a process is in their namespace. */
+bool guests_are_there(struct guests *g);
+/* Whether one of them would get what is sent to this address of theirs. */
+bool guests_serve(struct guests *g, bool udp, const struct sockaddr_storage *server);
+/* The same by a table as /proc/net/tcp has it. */
+bool guests_listen(FILE *table, bool udp, const struct sockaddr_storage *server);
+/* Whether something that they sent has not been taken in by the stack. */
+bool guests_have_sent(const struct guests *g, const struct guise_stack *s);
+
+#endif

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"guise/internal/plan"
+)
+
+// Guests are in a network namespace of their own (plan.Guests, holder/guests.c). It is made
+// by a process that guise starts, which is the first in it: with a user namespace where this
+// user may not make one without. It sets up what is there, hands over descriptors of all
+// that is needed of it, and ends; the namespace lasts while these, or guests, are there.
+//
+// A user namespace maps the user and his group to themselves, and nobody else: the program
+// is the same user in it, and what would gain privileges by setuid does not.
+
+// MakeGuests is the first argument of guise when it is to set up a namespace of guests.
+const MakeGuests = "make-guests"
+
+// guestsDevice is the tun, in their namespace.
+const guestsDevice = "eth0"
+
+const guestsQueue = 2000 // packets
+
+// Namespace is the guests' namespace.
+type Namespace struct {
+	Tun  *os.File // for the holder
+	Net  *os.File
+	User *os.File // nil: none was made
+}
+
+// ProposeGuests chooses the addresses of guests on a stack with these links, which have
+// theirs already. Nothing is changed on the host.
+func ProposeGuests(links []*plan.Link) (*plan.Guests, error) {
+	s, err := surveyHost()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range links {
+		for _, a := range l.Addresses {
+			s.taken = append(s.taken, a.Masked())
+		}
+	}
+	four, err := s.taken.free4()
+	if err != nil {
+		return nil, err
+	}
+	six, err := s.taken.free6()
+	if err != nil {
+		return nil, err
+	}
+	g := &plan.Guests{}
+	for _, p := range []pair{four, six} {
+		g.Stack = append(g.Stack, p.host)
+		g.Addresses = append(g.Addresses, p.stack)
+	}
+	g.FindWays(links)
+	return g, nil
+}
+
+// OpenNamespace makes the namespace of guests, and notes its number in g.
+func OpenNamespace(g *plan.Guests) (*Namespace, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the path of this program: %w", err)
+	}
+	wishes, err := json.Marshal(g)
+	if err != nil {
+		return nil, err
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a socket pair: %w", err)
+	}
+	ours, its := os.NewFile(uintptr(fds[0]), "namespace"), os.NewFile(uintptr(fds[1]), "namespace")
+	defer ours.Close()
+	cmd := exec.Command(self, MakeGuests, string(wishes))
+	cmd.Stderr = os.Stderr
+	cmd.ExtraFiles = []*os.File{its}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
+	user := !Capability(unix.CAP_SYS_ADMIN) || !Capability(unix.CAP_NET_ADMIN)
+	if user {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
+	}
+	err = cmd.Start()
+	its.Close()
+	if err != nil && user {
+		return nil, refuse("a program that cannot be preloaded runs in a user namespace of its own, and this machine does not let "+
+			"you make one (%w): its administrator may allow it (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "+
+			"kernel.apparmor_restrict_unprivileged_userns), or use sudo", errors.Unwrap(err))
+	}
+	if err != nil {
+		return nil, refuse("cannot make a network namespace for the program: %w", err)
+	}
+	n, err := receiveNamespace(fds[0], g, user)
+	cmd.Wait()
+	return n, err
+}
+
+// receiveNamespace hears what the process in the namespace has to say: the number of
+// the namespace and descriptors, or what went wrong.
+func receiveNamespace(socket int, g *plan.Guests, user bool) (*Namespace, error) {
+	text, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(3*4))
+	n, length, _, _, err := unix.Recvmsg(socket, text, control, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("no word from the namespace of the program: %w", err)
+	}
+	var fds []int
+	if messages, err := unix.ParseSocketControlMessage(control[:length]); err == nil && len(messages) == 1 {
+		fds, _ = unix.ParseUnixRights(&messages[0])
+	}
+	if len(fds) != 3 {
+		hint := ""
+		if user {
+			hint = "; in a user namespace this may be what the machine's administrator wants (kernel.apparmor_restrict_unprivileged_userns)"
+		}
+		return nil, refuse("the namespace of the program cannot be set up: %s%s", strings.TrimSpace(string(text[:n])), hint)
+	}
+	if _, err := fmt.Sscan(string(text[:n]), &g.Netns); err != nil {
+		return nil, fmt.Errorf("the namespace of the program has no number: %w", err)
+	}
+	files := make([]*os.File, 0, len(fds))
+	for i, name := range []string{"tun", "net", "user"} {
+		files = append(files, os.NewFile(uintptr(fds[i]), name))
+	}
+	result := &Namespace{Tun: files[0], Net: files[1], User: files[2]}
+	if !user {
+		result.User.Close()
+		result.User = nil
+	}
+	return result, nil
+}
+
+// RunMakeGuests is what the first process in a namespace of guests does: args is the
+// plan.Guests, descriptor 3 the socket to guise.
+func RunMakeGuests(args []string) error {
+	const socket = 3
+	text, fds := "", []int(nil)
+	err := func() error {
+		if len(args) != 1 {
+			return errors.New("this command is guise's own")
+		}
+		var g plan.Guests
+		if err := json.Unmarshal([]byte(args[0]), &g); err != nil {
+			return err
+		}
+		files, inode, err := setUpGuests(&g)
+		for _, f := range files {
+			fds = append(fds, int(f.Fd()))
+		}
+		text = fmt.Sprint(inode)
+		return err
+	}()
+	if err != nil {
+		return unix.Sendmsg(socket, []byte(err.Error()), nil, nil, 0)
+	}
+	return unix.Sendmsg(socket, []byte(text), unix.UnixRights(fds...), nil, 0)
+}
+
+// setUpGuests makes the tun with all that belongs to it, and returns it with both
+// namespaces, and the number of the network's.
+func setUpGuests(g *plan.Guests) (files []*os.File, inode uint64, err error) {
+	tun, err := openDevice(plan.Tun, guestsDevice)
+	if err != nil {
+		return nil, 0, err
+	}
+	if _, err := bringUp("lo"); err != nil {
+		return nil, 0, err
+	}
+	device, err := netlink.LinkByName(guestsDevice)
+	if err != nil {
+		return nil, 0, err
+	}
+	// Nothing holds a sender of datagrams back but this queue.
+	if err := netlink.LinkSetTxQLen(device, guestsQueue); err != nil {
+		return nil, 0, fmt.Errorf("cannot give %s a queue of %d: %w", guestsDevice, guestsQueue, err)
+	}
+	if err := netlink.LinkSetMTU(device, g.MTU); err != nil {
+		return nil, 0, fmt.Errorf("cannot give %s an MTU of %d: %w", guestsDevice, g.MTU, err)
+	}
+	// No addresses but those that it is given, so that nothing is sent on its own.
+	hostSysctls.write("net/ipv6/conf/"+guestsDevice+"/addr_gen_mode", "1")
+	// On its stack, every program may have every port, and ping.
+	hostSysctls.write("net/ipv4/ip_unprivileged_port_start", "0")
+	hostSysctls.write("net/ipv4/ping_group_range", fmt.Sprintf("%d %d", os.Getegid(), os.Getegid()))
+	for _, s := range g.Sysctls {
+		if err := hostSysctls.write(strings.ReplaceAll(s.Key, ".", "/"), s.Value); err != nil {
+			return nil, 0, err
+		}
+	}
+	six := hostSysctls.has("net/ipv6/conf/" + guestsDevice + "/disable_ipv6")
+	for _, a := range g.Addresses {
+		if a.Addr().Is6() && !six {
+			continue // a host without IPv6
+		}
+		if err := addAddress(device, a); err != nil {
+			return nil, 0, err
+		}
+	}
+	if _, err := bringUp(guestsDevice); err != nil {
+		return nil, 0, err
+	}
+	for _, r := range g.Routes {
+		if r.Addr().Is6() && !six {
+			continue
+		}
+		if err := addRoute(device, r); err != nil {
+			return nil, 0, err
+		}
+	}
+	net, err := os.Open("/proc/self/ns/net")
+	if err != nil {
+		return nil, 0, err
+	}
+	user, err := os.Open("/proc/self/ns/user")
+	if err != nil {
+		return nil, 0, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(net.Fd()), &st); err != nil {
+		return nil, 0, err
+	}
+	return []*os.File{tun, net, user}, st.Ino, nil
+}
+
+func addRoute(device netlink.Link, to netip.Prefix) error {
+	route := &netlink.Route{LinkIndex: device.Attrs().Index, Dst: interfaceNet(to)}
+	if to.Addr().Is4() {
+		route.Scope = netlink.SCOPE_LINK
+	}
+	if err := netlink.RouteAdd(route); err != nil {
+		return fmt.Errorf("cannot lead %s to %s: %w", to, device.Attrs().Name, err)
+	}
+	return nil
+}
