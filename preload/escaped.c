@@ -14,6 +14,7 @@
 
 #include "host/sys.h"
 #include "region/stack.h"
+#include "trace.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -32,7 +33,8 @@ static bool carries_ip(int fd)
 	return family == AF_INET || family == AF_INET6 || family == AF_PACKET;
 }
 
-static unsigned int host_sockets(void)
+/* trace: says each. */
+static unsigned int host_sockets(bool trace)
 {
 	_Alignas(struct dirent64) char records[2048];
 	unsigned int count = 0;
@@ -46,8 +48,11 @@ static unsigned int host_sockets(void)
 			const struct dirent64 *e = (const void *)(records + at);
 			int fd = atoi(e->d_name);
 
-			if (*e->d_name != '.' && !preload_own_fd(fd) && carries_ip(fd))
-				count++;
+			if (*e->d_name == '.' || preload_own_fd(fd) || !carries_ip(fd))
+				continue;
+			count++;
+			if (trace)
+				trace_escaped(fd);
 		}
 	host_sys(SYS_close, dir);
 	return count;
@@ -55,7 +60,7 @@ static unsigned int host_sockets(void)
 
 void preload_escaped_begin(void)
 {
-	had = host_sockets();
+	had = host_sockets(false);
 }
 
 __attribute__((destructor)) static void look(void)
@@ -64,7 +69,9 @@ __attribute__((destructor)) static void look(void)
 
 	if (!preload.stack || preload.pid != host_sys(SYS_getpid))
 		return;
-	have = host_sockets();
+	have = host_sockets(false);
+	if (have > had && !had)
+		host_sockets(true);
 	if (have > had)
 		__atomic_fetch_add(&preload.stack->region->escaped, have - had, __ATOMIC_RELAXED);
 }

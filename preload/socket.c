@@ -10,6 +10,7 @@
  */
 #include "cancel.h"
 #include "region/stack.h"
+#include "trace.h"
 
 #include <linux/netlink.h>
 #include <netinet/in.h>
@@ -89,39 +90,57 @@ static long stack_socket(struct guise_stack *s, int family, int type, int protoc
 	return guise_call(s, GUISE_NR_socket, family, type, protocol, 0, 0, 0);
 }
 
-HOOK int socket(int family, int type, int protocol)
+/* The descriptor, or -errno. */
+static long private_socket(struct guise_stack *s, int family, int type, int protocol)
 {
-	struct guise_stack *s = NULL;
-	long sfd;
+	long sfd = stack_socket(s, family, type & ~SOCK_CLOEXEC, protocol);
 	int fd;
 
-	if (family_is_the_stacks(family, protocol))
-		s = preload_stack();
-	if (!s)
-		return HOST(socket)(family, type, protocol);
-	sfd = stack_socket(s, family, type & ~SOCK_CLOEXEC, protocol);
 	if (sfd < 0)
-		return (int)libc_result(sfd);
+		return sfd;
 	fd = preload_reserve(type & SOCK_CLOEXEC);
 	if (fd < 0) {
 		guise_call(s, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
-		return (int)libc_result(fd);
+		return fd;
 	}
 	__atomic_fetch_add(&s->region->sockets, 1, __ATOMIC_RELAXED);
-	return (int)libc_result(preload_install(fd, (int)sfd, GUISE_FD_PRIVATE));
+	return preload_install(fd, (int)sfd, GUISE_FD_PRIVATE);
+}
+
+HOOK int socket(int family, int type, int protocol)
+{
+	struct guise_stack *s = NULL;
+	long fd;
+
+	if (family_is_the_stacks(family, protocol))
+		s = preload_stack();
+	if (!s) {
+		fd = HOST(socket)(family, type, protocol);
+		trace_socket("socket", family, type, protocol, fd < 0 ? -errno : fd, false);
+		return (int)fd;
+	}
+	fd = private_socket(s, family, type, protocol);
+	trace_socket("socket", family, type, protocol, fd, true);
+	return (int)libc_result(fd);
 }
 
 /* The families that have pairs are the host's; the stack says why its own have none. */
 HOOK int socketpair(int family, int type, int protocol, int pair[2])
 {
 	struct guise_stack *s = NULL;
+	long ret;
 
 	if (family_is_the_stacks(family, protocol))
 		s = preload_stack();
-	if (!s)
-		return HOST(socketpair)(family, type, protocol, pair);
-	return (int)libc_result(
-		guise_call(s, GUISE_NR_socketpair, family, type, protocol, (long)pair, 0, 0));
+	if (!s) {
+		ret = HOST(socketpair)(family, type, protocol, pair);
+		trace_socket("socketpair", family, type, protocol, ret < 0 ? -errno : pair[0],
+			     false);
+		return (int)ret;
+	}
+	ret = guise_call(s, GUISE_NR_socketpair, family, type, protocol, (long)pair, 0, 0);
+	trace_socket("socketpair", family, type, protocol, ret, true);
+	return (int)libc_result(ret);
 }
 
 static void give_back(void *fd)
@@ -129,7 +148,7 @@ static void give_back(void *fd)
 	preload_unreserve(*(int *)fd);
 }
 
-static int accept_inside(int sfd, struct sockaddr *addr, socklen_t *len, int flags)
+static int accept_inside(int listener, int sfd, struct sockaddr *addr, socklen_t *len, int flags)
 {
 	int fd = preload_reserve(flags & SOCK_CLOEXEC);
 	long new;
@@ -144,6 +163,8 @@ static int accept_inside(int sfd, struct sockaddr *addr, socklen_t *len, int fla
 	pthread_cleanup_pop(new < 0);
 	if (new >= 0)
 		new = preload_install(fd, (int)new, GUISE_FD_PRIVATE);
+	if (new >= 0)
+		trace_accept(listener, (int)new);
 	return (int)libc_result(new);
 }
 
@@ -152,7 +173,7 @@ HOOK int accept(int fd, struct sockaddr *addr, socklen_t *len)
 	int sfd = stack_fd(fd);
 
 	HOST_UNLESS_PRIVATE(sfd, fd, accept, addr, len);
-	return accept_inside(sfd, addr, len, 0);
+	return accept_inside(fd, sfd, addr, len, 0);
 }
 
 HOOK int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
@@ -160,7 +181,7 @@ HOOK int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	int sfd = stack_fd(fd);
 
 	HOST_UNLESS_PRIVATE(sfd, fd, accept4, addr, len, flags);
-	return accept_inside(sfd, addr, len, flags);
+	return accept_inside(fd, sfd, addr, len, flags);
 }
 
 HOOK int connect(int fd, const struct sockaddr *addr, socklen_t len)

@@ -38,6 +38,7 @@ type runFlags struct {
 	profile     string
 	memory      string
 	printConfig bool
+	traceCalls  bool
 	verbose     bool
 }
 
@@ -91,6 +92,7 @@ func newRun() *cobra.Command {
 	flags.StringVar(&f.name, "name", "", "`NAME` of the stack, for messages (default: the program's)")
 	flags.StringVar(&f.profile, "profile", "", "begin with the settings of the profile `NAME`; guise profiles lists them")
 	flags.StringVar(&f.memory, "memory", "256M", "`SIZE` of the stack's memory")
+	flags.BoolVar(&f.traceCalls, "trace-calls", false, "say of each socket whether it is the stack's or the host's, and why, on standard error")
 	flags.BoolVar(&f.printConfig, "print-config", false, "print what would be done, and do nothing")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "stay beside the program, and say what went over the wire when it has ended")
 	return cmd
@@ -162,6 +164,9 @@ func (f *runFlags) settings(command []string) (*settings, error) {
 }
 
 func (f *runFlags) run(cmd *cobra.Command, command []string) error {
+	if f.traceCalls {
+		os.Setenv("GUISE_TRACE", "1") // for what becomes the program (preload/trace.c)
+	}
 	if f.stack != "" {
 		return f.runOn(cmd, command)
 	}
@@ -223,7 +228,7 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 func (f *runFlags) runOn(cmd *cobra.Command, command []string) error {
 	var beside []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if flag.Name != "stack" {
+		if flag.Name != "stack" && flag.Name != "trace-calls" {
 			beside = append(beside, "--"+flag.Name)
 		}
 	})
