@@ -90,6 +90,15 @@ func execFailure(name string, err error) error {
 // whyNotPreloaded is a sentence on a program that would not load libguise-preload.so, which
 // would be on the host's stack, and nobody would notice; "" when it would.
 func whyNotPreloaded(path string) string {
+	path = loadedFor(path)
+	if reason := unpreloadable(path); reason != "" {
+		return path + " " + reason
+	}
+	return ""
+}
+
+// loadedFor is the program that is loaded for path: itself, or what runs the script.
+func loadedFor(path string) string {
 	for range 4 { // as deep as the kernel follows #!
 		interpreter, ok := interpreterOf(path)
 		if !ok {
@@ -97,10 +106,7 @@ func whyNotPreloaded(path string) string {
 		}
 		path = interpreter
 	}
-	if reason := unpreloadable(path); reason != "" {
-		return path + " " + reason
-	}
-	return ""
+	return path
 }
 
 // interpreterOf is what a script names after #!.

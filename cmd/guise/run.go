@@ -184,6 +184,9 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	if err := f.choose(s, program); err != nil {
 		return err
 	}
+	if f.traceCalls && s.tun {
+		complain(errors.New("--trace-calls: all that this program sends goes to the stack, by its namespace; its calls are not seen"))
+	}
 	preload, err := holder.Find(holder.Preload)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // occupy takes all addresses from one place on, and gives them back after the test.
 func occupy(t *testing.T, place int) {
 	t.Helper()
-	at := uintptr(firstPlace + place*placeStride)
+	at := uintptr(highPlaces + place*placeStride)
 	bytes := uintptr((places - place) * placeStride)
 	got, _, errno := unix.Syscall6(unix.SYS_MMAP, at, bytes, unix.PROT_NONE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE|unix.MAP_FIXED_NOREPLACE, ^uintptr(0), 0)

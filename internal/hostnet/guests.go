@@ -248,3 +248,21 @@ func addRoute(device netlink.Link, to netip.Prefix) error {
 	}
 	return nil
 }
+
+// TryGuests makes a namespace of guests as a run would, and lets it go at once.
+func TryGuests() error {
+	g, err := ProposeGuests(nil)
+	if err != nil {
+		return err
+	}
+	n, err := OpenNamespace(g)
+	if err != nil {
+		return err
+	}
+	for _, file := range []*os.File{n.Tun, n.Net, n.User} {
+		if file != nil {
+			file.Close()
+		}
+	}
+	return nil
+}

@@ -151,5 +151,28 @@ def test_what_it_says_is_in_its_file_and_is_true(machine: Machine, case: Case) -
 
 
 @pytest.mark.parametrize("machine", [Case("any", root)], indirect=True, ids=["root"])
+@pytest.mark.parametrize("program", ["/bin/true", str(GUISE)], ids=["preload", "tun"])
+def test_programs_way_is_said_and_is_the_one_it_takes(
+    machine: Machine, program: str, request: pytest.FixtureRequest
+) -> None:
+    report = json.loads(machine.run(GUISE, "doctor", "--json", program).expect().text)
+    assert report["way"] in request.node.callspec.id.split("-")
+    said = machine.run(GUISE, "doctor", program).expect().text
+    assert report["text"] in said and all(f["text"] in said for f in report["findings"])
+    ran = machine.run(GUISE, "run", "--", program).expect()
+    assert ("--mode tun" in ran.errors) == (report["way"] == "tun"), ran
+
+
+@pytest.mark.parametrize("machine", [Case("any", root)], indirect=True, ids=["root"])
+def test_program_that_has_no_way_is_refused_by_both(machine: Machine) -> None:
+    """Where no tun can be opened."""
+    machine.shell("rm /dev/net/tun")
+    report = json.loads(machine.run(GUISE, "doctor", "--json", GUISE).expect(1).text)
+    assert report["way"] == "refused"
+    assert machine.run(GUISE, "run", "--link", "none", "--", GUISE).status in (2, 125, 126)
+
+
+@pytest.mark.parametrize("machine", [Case("any", root)], indirect=True, ids=["root"])
 def test_wrong_usage(machine: Machine) -> None:
-    assert machine.run(GUISE, "doctor", "all").status == 2
+    assert machine.run(GUISE, "doctor", "true", "false").status == 2
+    assert machine.run(GUISE, "doctor", "no-such-program").status == 127
