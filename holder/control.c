@@ -13,6 +13,7 @@
  *	keep		"ok": the stack stays when its last program leaves. So whoever starts a
  *			named stack holds a ticket until all is well, and should it be
  *			killed before, the stack goes with it
+ *	detach PID	"ok": the holder traces that member no more
  *	down MS		"ok N": the stack ends, when its N members have left, or
  *			after MS milliseconds. No further ticket is given. The
  *			connection hangs up when everything is undone
@@ -328,10 +329,18 @@ static void answer_down(struct control *c, int client, uint64_t ms)
 	answer(client, text, -1);
 }
 
+static void answer_detach(struct control *c, int client, int pid)
+{
+	if (!c->v->let_go || c->v->let_go(c->v, pid))
+		refuse(client);
+	else
+		answer(client, "ok", -1);
+}
+
 static void answer_request(struct control *c, int client, const char *request)
 {
 	unsigned long long ms;
-	int end = 0;
+	int end = 0, pid;
 
 	if (!strcmp(request, "status")) {
 		answer_status(c, client);
@@ -342,6 +351,8 @@ static void answer_request(struct control *c, int client, const char *request)
 		answer(client, "ok", -1);
 	} else if (sscanf(request, "down %llu%n", &ms, &end) == 1 && !request[end]) {
 		answer_down(c, client, ms);
+	} else if (sscanf(request, "detach %d%n", &pid, &end) == 1 && !request[end]) {
+		answer_detach(c, client, pid);
 	} else {
 		guise_fail(EPROTO, "unknown request; are guise and guise-holder of one version?");
 		refuse(client);

@@ -24,6 +24,7 @@
 
 #include "host/sys.h"
 #include "region/bury.h"
+#include "region/ask.h"
 #include "region/vcpu.h"
 
 #include <errno.h>
@@ -97,7 +98,48 @@ static void trace(struct guise_server *v, unsigned int proc)
 	struct watch *w = v->context;
 	int err = w->tracer ? tracer_seize(w->tracer, r->procs[proc].pid) : -EPERM;
 
+	r->untraced -= r->procs[proc].untraced; /* this is a second try */
 	r->procs[proc].untraced = err && err != -ESRCH;
+	r->untraced += r->procs[proc].untraced;
+}
+
+static int let_go(struct guise_server *v, int pid)
+{
+	struct guise_region *r = v->s->region;
+	struct watch *w = v->context;
+
+	for (unsigned int i = 2; i < GUISE_MAX_PROCS; i++) {
+		int err;
+
+		if (!r->procs[i].used || r->procs[i].pid != pid)
+			continue;
+		err = w->tracer ? tracer_release(w->tracer, pid) : -ESRCH;
+		if (err == -EBUSY)
+			return guise_fail(
+				EBUSY,
+				"a thread of process %d waits for a child that it has made "
+				"with vfork, and cannot be let go meanwhile; try again",
+				pid);
+		if (err)
+			return guise_fail(-err, "process %d is not traced by guise", pid);
+		r->procs[i].untraced = 1;
+		return 0;
+	}
+	return guise_fail(ESRCH, "process %d is not on the stack", pid);
+}
+
+/* On another thread: a process that is being heard of just now is one or not. */
+static int answer(void *context, enum guise_ask what, pid_t pid)
+{
+	struct guise_server *v = context;
+	struct guise_region *r = v->s->region;
+
+	if (what == GUISE_ASK_LET_GO)
+		return let_go(v, pid);
+	for (unsigned int i = 2; i < GUISE_MAX_PROCS; i++)
+		if (r->procs[i].used && r->procs[i].pid == pid)
+			trace(v, i);
+	return 0;
 }
 
 static int member_pid(const struct watch *w, unsigned int proc)
@@ -254,7 +296,8 @@ int members_serve(struct guise_server *v, struct guests *guests, struct control 
 {
 	struct epoll_event ev[64];
 	struct watch w = { .v = v, .guests = guests, .control = control };
-	bool going = true;
+	bool going = true, answering;
+	pthread_t answers;
 	int err;
 	int timeout;
 	long n;
@@ -262,12 +305,16 @@ int members_serve(struct guise_server *v, struct guests *guests, struct control 
 	for (int i = 0; i < GUISE_MAX_PROCS; i++)
 		w.pidfd[i] = -1;
 	w.tracer = tracer_start(v->s);
+	answering = !guise_answers_start(v->s, &answers, answer, v);
 	if (!w.tracer)
 		fprintf(stderr, "guise-holder: %s\n", guise_error());
 	v->known = trace;
+	v->let_go = let_go;
 	v->context = &w;
 	w.epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
 	if (w.epoll < 0) {
+		if (answering)
+			guise_answers_stop(v->s, answers);
 		tracer_stop(w.tracer);
 		return guise_fail(-w.epoll, "no epoll: %s", strerror(-w.epoll));
 	}
@@ -295,6 +342,9 @@ int members_serve(struct guise_server *v, struct guests *guests, struct control 
 			host_sys(SYS_close, w.pidfd[i]);
 	host_sys(SYS_close, w.epoll);
 	v->known = NULL;
+	v->let_go = NULL;
+	if (answering)
+		guise_answers_stop(v->s, answers);
 	tracer_stop(w.tracer);
 	return err;
 }

@@ -60,12 +60,12 @@ void summary_write(const struct guise_server *v, bool cut, char *json, size_t si
 		 "{\"cc\":\"%s\",\"connections\":%" PRIu64 ",\"sockets\":%" PRIu64
 		 ",\"escaped\":%" PRIu64 ",\"tx_bytes\":%" PRIu64 ",\"rx_bytes\":%" PRIu64
 		 ",\"retrans_segs\":%" PRIu64 ",\"members\":%" PRIu64 ",\"refused\":%" PRIu64
-		 ",\"untrapped\":%" PRIu64 ",\"cut\":%s,\"lost\":%s}",
+		 ",\"untrapped\":%" PRIu64 ",\"untraced\":%" PRIu64 ",\"cut\":%s,\"lost\":%s}",
 		 cc,
 		 summary_counter(snmp, "Tcp", "ActiveOpens") +
 			 summary_counter(snmp, "Tcp", "PassiveOpens"),
 		 region->sockets, region->escaped, tx, rx,
 		 summary_counter(snmp, "Tcp", "RetransSegs"), v->joined, v->refused,
-		 region->untrapped, cut ? "true" : "false",
+		 region->untrapped, region->untraced, cut ? "true" : "false",
 		 region->dead && !cut ? "true" : "false");
 }

@@ -66,11 +66,12 @@ enum order { NONE, SEIZE, RELEASE, END };
 struct tracer {
 	struct guise_stack *s;
 	pthread_t thread;
-	pid_t self, tid; /* the holder's, and this thread's */
+	pid_t self, tid; /* the holder's, and this thread's: by that it is known as a tracer */
 	/* Threads that run although their process stands still. */
 	pid_t leaving[LEAVING_MAX];
 	unsigned int n_leaving;
 
+	pthread_mutex_t turn; /* of who has an order */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	enum order order;
@@ -269,7 +270,7 @@ static bool seize_one(struct tracer *t, pid_t tid)
 	if (!ret)
 		return true;
 	/* One that a seized thread has made is ours already. */
-	if (ret == -EPERM && read_status(tid, &st) && st.tracer == t->self)
+	if (ret == -EPERM && read_status(tid, &st) && st.tracer == t->tid)
 		return false;
 	t->result = (int)ret;
 	return false;
@@ -292,7 +293,7 @@ static bool release_one(struct tracer *t, pid_t tid)
 	struct status st;
 	int status;
 
-	if (!read_status(tid, &st) || st.tracer != t->self)
+	if (!read_status(tid, &st) || st.tracer != t->tid)
 		return false;
 	request(PTRACE_INTERRUPT, tid, 0, 0);
 	do {
@@ -313,11 +314,11 @@ static int release(struct tracer *t, pid_t pid)
 {
 	struct status st;
 
-	if (!read_status(pid, &st) || st.tracer != t->self)
+	if (!read_status(pid, &st) || st.tracer != t->tid)
 		return -ESRCH;
 	while (each_thread(t, pid, release_one))
 		;
-	return read_status(pid, &st) && st.tracer == t->self ? -EBUSY : 0;
+	return read_status(pid, &st) && st.tracer == t->tid ? -EBUSY : 0;
 }
 
 /* Answers the order, if there is one; with nothing to trace, waits for one. False: end. */
@@ -377,6 +378,7 @@ static int order(struct tracer *t, enum order what, pid_t pid)
 	struct timespec until;
 	int result;
 
+	pthread_mutex_lock(&t->turn);
 	pthread_mutex_lock(&t->lock);
 	t->order = what;
 	t->pid = pid;
@@ -393,6 +395,7 @@ static int order(struct tracer *t, enum order what, pid_t pid)
 	}
 	result = t->result;
 	pthread_mutex_unlock(&t->lock);
+	pthread_mutex_unlock(&t->turn);
 	return result;
 }
 
@@ -405,6 +408,7 @@ struct tracer *tracer_start(struct guise_stack *s)
 	if (t) {
 		t->s = s;
 		t->self = (pid_t)host_sys(SYS_getpid);
+		pthread_mutex_init(&t->turn, NULL);
 		pthread_mutex_init(&t->lock, NULL);
 		pthread_cond_init(&t->changed, NULL);
 		sigaction(WAKE_SIGNAL, &act, NULL);
@@ -440,5 +444,6 @@ void tracer_stop(struct tracer *t)
 	pthread_join(t->thread, NULL);
 	pthread_cond_destroy(&t->changed);
 	pthread_mutex_destroy(&t->lock);
+	pthread_mutex_destroy(&t->turn);
 	free(t);
 }

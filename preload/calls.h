@@ -271,6 +271,11 @@ CALL(_Exit, ending, ends_with_threads, "")
 CALL(quick_exit, ending, ends_with_threads, "The functions of at_quick_exit() run after that.")
 CALL(abort, ending, ends_with_threads, "Not with a handler for SIGABRT, which may come back.")
 
+CLASS(tracing,
+      "The host's. The holder, which traces all members of a stack, lets go of whom the program \
+wants to trace.")
+CALL(ptrace, tracing, traces_a_member, "")
+
 CLASS(number, "System calls that a program makes by number: through libc's syscall(), or by an \
 instruction of its own (x86-64, host kernels from 5.11 on).")
 CALL(syscall, number, by_number, "As the hook of the call that has this number. io_uring_setup: \

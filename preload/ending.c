@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Calls that end the process at once, its other threads with it, wherever they
+ * Calls that end what a process may do. First, those that end it at once, its other threads with it, wherever they
  * are: before that they are kept out of the stack (lib/region/leave.c). exit() is
  * not among them: it runs destructors, of which the library has one.
  *
@@ -18,8 +18,22 @@ void preload_leave_quietly(void)
 {
 	int saved = errno;
 
-	if (preload.stack && !preload_borrowed())
+	if (preload.stack && (preload.stack->sandboxed || !preload_borrowed()))
 		guise_leave_quietly();
+	errno = saved;
+}
+
+/*
+ * A program that puts itself into a sandbox: what its filter lets through guise
+ * cannot know, so it needs as little as can be from now on (region/sandbox.c). If
+ * the filter is then refused, no harm is done.
+ */
+void preload_sandbox(void)
+{
+	int saved = errno;
+
+	if (preload_stack() && !preload_borrowed())
+		guise_sandbox();
 	errno = saved;
 }
 

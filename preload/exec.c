@@ -395,6 +395,23 @@ static int execute_on_host(const struct execution *x, char *const *env)
 	}
 }
 
+static void let_go(const struct execution *x)
+{
+	switch (x->how) {
+	case BY_SEARCH:
+		preload_let_go_to_search(x->name);
+		break;
+	case BY_DESCRIPTOR:
+		preload_let_go_to_execute(x->fd, "", AT_EMPTY_PATH);
+		break;
+	case BY_DIRECTORY:
+		preload_let_go_to_execute(x->fd, x->name, x->flags & AT_EMPTY_PATH);
+		break;
+	default:
+		preload_let_go_to_execute(AT_FDCWD, x->name, 0);
+	}
+}
+
 static bool readable(char *const *env)
 {
 	return !env || !guise_readable(env, sizeof(*env));
@@ -416,12 +433,15 @@ static int execute(const struct execution *x)
 		host_sys(SYS_fcntl, preload.ticket, F_SETFD, 0);
 		if (heir.end >= 0)
 			host_sys(SYS_fcntl, heir.end, F_SETFD, 0);
+		let_go(x);
 		preload_leave_quietly();
 		ret = execute_on_host(x, line);
 	}
 	saved = errno;
-	if (!preload_borrowed())
+	if (!preload_borrowed()) {
 		guise_stay_after_all();
+		preload_trace_again();
+	}
 	guise_heir_drop(&heir);
 	errno = saved;
 	return ret;

@@ -65,6 +65,17 @@ extern pthread_mutex_t preload_lock __attribute__((visibility("hidden")));
 /* ending.c: before this process or its program ends, other threads and all */
 void preload_leave_quietly(void);
 
+/*
+ * tracing.c: about to execute a program, which gets no privilege of its own (setuid)
+ * while the holder traces this process; it is let go then. And that exec has failed.
+ */
+void preload_let_go_to_execute(int dir, const char *path, int flags);
+void preload_let_go_to_search(const char *name);
+void preload_trace_again(void);
+
+/* ending.c: before a filter for system calls is installed */
+void preload_sandbox(void);
+
 /* table.c: what private descriptors need; 0 or -errno */
 
 /* Memory for the table of a process that has not joined. */

@@ -16,10 +16,12 @@
 #include "preload.h"
 #include "waiting.h"
 
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 
 #define IO_URING_SETUP 425 /* on every processor; old headers lack it */
@@ -329,8 +331,17 @@ static bool signal_call(long nr, const struct preload_arguments *x, long *ret)
 static bool process_call(long nr, const struct preload_arguments *x, long *ret)
 {
 	switch (nr) {
+	case SYS_seccomp:
+		if (x->a == SECCOMP_SET_MODE_STRICT || x->a == SECCOMP_SET_MODE_FILTER)
+			preload_sandbox();
+		return false;
 	case SYS_prctl:
 		*ret = prctl((int)x->a, x->b, x->c, x->d, x->e);
+		return true;
+	case SYS_ptrace:
+		if (x->a != PTRACE_TRACEME && x->a != PTRACE_ATTACH && x->a != PTRACE_SEIZE)
+			return false;
+		*ret = ptrace((enum __ptrace_request)x->a, (pid_t)x->b, (void *)x->c, (void *)x->d);
 		return true;
 	case SYS_exit_group:
 		preload_leave_quietly();

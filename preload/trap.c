@@ -395,6 +395,8 @@ HOOK int prctl(int option, ...)
 	d = va_arg(ap, long);
 	e = va_arg(ap, long);
 	va_end(ap);
+	if (unlikely(option == PR_SET_SECCOMP))
+		preload_sandbox();
 	ret = HOST(prctl)(option, b, c, d, e);
 	if (unlikely(option == PR_SET_SYSCALL_USER_DISPATCH) && !ret && preload.stack)
 		dispatch_changed(b);

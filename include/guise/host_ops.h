@@ -27,7 +27,7 @@
 #define GUISE_HOST_OPS_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   5 /* raise when anything in this file changes */
+#define GUISE_ABI   6 /* raise when anything in this file changes */
 
 #define GUISE_HOST_PAGE_MAX 0x10000
 
@@ -151,7 +151,11 @@ struct guise_proc {
 	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
 	uint32_t untraced;   /* the holder is not its tracer */
 	uint32_t marks_n;
-	uint64_t marks; /* struct guise_mark[]: what its program is to find; preload/exec.c */
+	uint64_t marks;     /* struct guise_mark[]: what its program is to find; preload/exec.c */
+	uint32_t ask;       /* futex: enum guise_ask; lib/region/ask.c */
+	int32_t ask_about;  /* a pid, or 0: its own */
+	int32_t ask_answer; /* 0 or -errno */
+	uint32_t pad;
 };
 
 /*
@@ -180,6 +184,15 @@ struct guise_link {
 	uint32_t reason; /* the backend's own, for its sentence on that */
 	uint64_t rx_frames, rx_bytes, rx_malformed;
 	uint64_t tx_frames, tx_bytes, tx_dropped;
+};
+
+/* What a process asks of the holder: proc->ask. */
+enum guise_ask {
+	GUISE_ASK_NOTHING = 0,
+	GUISE_ASK_PREPARES = 1, /* somebody is about to ask */
+	GUISE_ASK_TRACE = 2,    /* tracing is allowed now */
+	GUISE_ASK_LET_GO = 3,   /* is to be traced no more */
+	GUISE_ASK_ANSWERED = 4,
 };
 
 #define GUISE_LINK_CSUM  0x1u /* backend takes NEEDS_CSUM frames */
@@ -229,7 +242,7 @@ struct guise_region {
 	uint32_t online;    /* simulated time: threads in their program */
 	uint64_t activity;  /* counts waits; the pump stands by while it moves */
 	uint32_t leader_tx; /* of tx_blocked, what the leader knows of */
-	uint32_t pad2;
+	uint32_t ring;      /* futex: something is asked of the holder; lib/region/ask.c */
 
 	/* Clock. */
 	uint32_t clock_mode; /* GUISE_CLOCK_* */
@@ -240,6 +253,7 @@ struct guise_region {
 	/* Counters for the holder's summary. */
 	uint64_t escaped;   /* sockets of the host that members had at their end */
 	uint64_t untrapped; /* processes and threads whose raw system calls are not seen */
+	uint64_t untraced;  /* members that the holder could not trace */
 	uint64_t sockets;   /* private sockets made */
 	uint64_t calls, waits, kicks, leads, pump_turns;
 

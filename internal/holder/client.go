@@ -200,6 +200,12 @@ func (c *Client) Keep() error {
 	return err
 }
 
+// Detach has the holder trace that member no more.
+func (c *Client) Detach(pid int) error {
+	_, _, err := c.ask("detach " + strconv.Itoa(pid))
+	return err
+}
+
 // Down has the stack end once nobody is on it any more, or after that time. It
 // returns how many programs are on it.
 func (c *Client) Down(drain time.Duration) (members int, err error) {

@@ -41,6 +41,7 @@ type Summary struct {
 	Sockets       uint64 `json:"sockets"`
 	Escaped       uint64 `json:"escaped"`
 	Untrapped     uint64 `json:"untrapped"` // processes whose raw system calls were not seen
+	Untraced      uint64 `json:"untraced"`  // programs whose deaths could have lost the stack
 	TxBytes       uint64 `json:"tx_bytes"`
 	RxBytes       uint64 `json:"rx_bytes"`
 	Retransmitted uint64 `json:"retrans_segs"`
@@ -65,6 +66,10 @@ func (s Summary) String() string {
 	if s.Untrapped > 0 {
 		text += fmt.Sprintf(" (raw system calls were not seen, %d times: host kernel before 5.11, "+
 			"or another processor than x86-64)", s.Untrapped)
+	}
+	if s.Untraced > 0 {
+		text += fmt.Sprintf(" (%s could not be traced: one that is killed in a bad moment loses the stack for all; guise doctor says why)",
+			count(s.Untraced, "program"))
 	}
 	return text
 }

@@ -37,14 +37,44 @@ static void console(struct guise_host_ops *self, const char *text, uint64_t len)
 {
 	struct guise_stack *s = stack_of(self);
 
-	host_sys(SYS_write, s->console_fd >= 0 ? s->console_fd : 2, text, len);
+	if (!s->sandboxed)
+		host_sys(SYS_write, s->console_fd >= 0 ? s->console_fd : 2, text, len);
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014) */
+static void splitmix(uint64_t *state, char *p, uint64_t len)
+{
+	while (len) {
+		uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
+		uint64_t n = len < 8 ? len : 8;
+
+		z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+		z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+		z ^= z >> 31;
+		memcpy(p, &z, n);
+		p += n;
+		len -= n;
+	}
+}
+
+/* See sandbox.c. */
+static void entropy_reserve(struct guise_stack *s, char *buf, uint64_t len)
+{
+	uint64_t i = s->reserve[0] % 3 + 1;
+
+	s->reserve[0] ^= s->reserve[i] + guise_host_now();
+	splitmix(&s->reserve[0], buf, len);
+	splitmix(&s->reserve[0], (char *)&s->reserve[i], sizeof(s->reserve[i]));
 }
 
 static void entropy_real(struct guise_host_ops *self, void *buf, uint64_t len)
 {
 	char *p = buf;
 
-	(void)self;
+	if (stack_of(self)->sandboxed) {
+		entropy_reserve(stack_of(self), buf, len);
+		return;
+	}
 	while (len) {
 		long n = host_sys(SYS_getrandom, p, len, 0);
 
@@ -57,23 +87,10 @@ static void entropy_real(struct guise_host_ops *self, void *buf, uint64_t len)
 	}
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014): all of a simulated stack's randomness. */
+/* All of a simulated stack's randomness. */
 static void entropy_sim(struct guise_host_ops *self, void *buf, uint64_t len)
 {
-	struct guise_region *r = stack_of(self)->region;
-	char *p = buf;
-
-	while (len) {
-		uint64_t z = (r->seed_state += 0x9e3779b97f4a7c15ull);
-		uint64_t n = len < 8 ? len : 8;
-
-		z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-		z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-		z ^= z >> 31;
-		memcpy(p, &z, n);
-		p += n;
-		len -= n;
-	}
+	splitmix(&stack_of(self)->region->seed_state, buf, len);
 }
 
 static int64_t frame_out(struct guise_host_ops *self, uint32_t link, const struct guise_iov *iov,
@@ -81,8 +98,14 @@ static int64_t frame_out(struct guise_host_ops *self, uint32_t link, const struc
 {
 	struct guise_stack *s = stack_of(self);
 	struct guise_link_port *port = &s->port[link];
-	int64_t ret = port->backend ? port->backend->out(port, iov, n) : -ENODEV;
+	int64_t ret;
 
+	if (__builtin_expect(s->sandboxed, 0)) {
+		/* As if there were no room, which the leader then finds. */
+		__atomic_fetch_or(&s->region->tx_blocked, 1u << link, __ATOMIC_RELAXED);
+		return -EAGAIN;
+	}
+	ret = port->backend ? port->backend->out(port, iov, n) : -ENODEV;
 	if (ret == -EAGAIN && port->backend->room_by_pollout)
 		__atomic_fetch_or(&s->region->tx_blocked, 1u << link, __ATOMIC_RELAXED);
 	return ret;
@@ -93,6 +116,8 @@ static int64_t frame_in(struct guise_host_ops *self, uint32_t link, const struct
 {
 	struct guise_link_port *port = &stack_of(self)->port[link];
 
+	if (__builtin_expect(stack_of(self)->sandboxed, 0))
+		return -EAGAIN; /* it stays readable, for who polls */
 	return port->backend ? port->backend->in(port, iov, n) : -EAGAIN;
 }
 

@@ -52,6 +52,7 @@ static __thread struct held held[HELD_MAX] __attribute__((tls_model("initial-exe
 static bool (*trap)(siginfo_t *info, ucontext_t *uc);
 static struct sigaction program[NSIG];
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
+static bool sandboxed;
 
 static void handler(int sig, siginfo_t *info, void *context);
 
@@ -121,7 +122,9 @@ static void hold(int sig, siginfo_t *info, ucontext_t *uc)
 	held[n].sig = sig;
 	held[n].info = *info;
 	guise_signals.deferred = n + 1;
-	sigaddset(&uc->uc_sigmask, sig);
+	/* To unblock it would take a system call. */
+	if (!sandboxed)
+		sigaddset(&uc->uc_sigmask, sig);
 	if (!slot)
 		return;
 	/* Should the thread be about to sleep, it does not. */
@@ -253,6 +256,53 @@ bool guise_signals_restart(void)
 	return true;
 }
 
+void guise_signals_sandbox(void)
+{
+	/* What it was that the program did not set itself. */
+	if (program[SIGPIPE].sa_handler == SIG_DFL)
+		guise_real_sigaction(SIGPIPE, NULL, &program[SIGPIPE]);
+	sandboxed = true;
+}
+
+/* The program's handler; without a mask, and with an empty context. */
+static void call_handler(int sig, siginfo_t *info)
+{
+	struct sigaction act = program[sig];
+	ucontext_t nothing;
+
+	if (act.sa_handler == SIG_IGN || act.sa_handler == SIG_DFL)
+		return;
+	if (act.sa_flags & (int)SA_RESETHAND)
+		program[sig].sa_handler = SIG_DFL;
+	if (!(act.sa_flags & SA_SIGINFO)) {
+		act.sa_handler(sig);
+		return;
+	}
+	memset(&nothing, 0, sizeof(nothing));
+	act.sa_sigaction(sig, info, &nothing);
+}
+
+void guise_signal_raise(int sig)
+{
+	siginfo_t info = { .si_signo = sig, .si_code = SI_KERNEL };
+
+	if (sandboxed && program[sig].sa_handler != SIG_DFL)
+		call_handler(sig, &info);
+	else
+		host_sys(SYS_tgkill, host_sys(SYS_getpid), host_sys(SYS_gettid), sig);
+}
+
+/* Those that come meanwhile are held, too, or are handled at once. */
+static void call_held(int n)
+{
+	struct held copy[HELD_MAX];
+
+	memcpy(copy, held, (size_t)n * sizeof(*held));
+	guise_signals.deferred = 0;
+	for (int i = 0; i < n; i++)
+		call_handler(copy[i].sig, &copy[i].info);
+}
+
 void guise_signals_deliver(void)
 {
 	sigset_t set;
@@ -260,6 +310,10 @@ void guise_signals_deliver(void)
 
 	if (!n || guise_signals.inside)
 		return;
+	if (sandboxed) {
+		call_held(n);
+		return;
+	}
 	sigemptyset(&set);
 	/* They are blocked: queued again, then let through all at once. */
 	for (i = 0; i < n; i++) {

@@ -120,8 +120,7 @@ static inline long request(struct guise_stack *s, struct guise_slot *slot, struc
 
 			for (sig = 1; sig < 32; sig++)
 				if (signals & (1u << (sig - 1)))
-					host_sys(SYS_tgkill, host_sys(SYS_getpid),
-						 host_sys(SYS_gettid), sig);
+					guise_signal_raise(sig);
 		}
 	} while (__builtin_expect(restart, 0));
 	return ret;

@@ -2,6 +2,8 @@
 /* See heir.h. */
 #include "region/heir.h"
 
+#include "region/ask.h"
+
 #include "guise/syscall.h"
 #include "host/sys.h"
 #include "region/join.h"
@@ -47,5 +49,6 @@ void guise_heir_become(struct guise_stack *s, struct guise_heir *heir)
 	s->end_slot = NULL;
 	heir->end = -1;
 	guise_slots_forked();
+	guise_allow_tracer_forked(s);
 	guise_join_greet(s->control);
 }

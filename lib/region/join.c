@@ -9,6 +9,7 @@
 #include "region/join.h"
 #include "host/signal.h"
 #include "host/sys.h"
+#include "region/ask.h"
 #include "region/stack.h"
 #include "region/vcpu.h"
 
@@ -242,6 +243,7 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 	}
 	guise_fault_handler();
 	guise_stacks_add(s);
+	guise_allow_tracer(s);
 	return s;
 }
 

@@ -91,8 +91,8 @@ void guise_leave_quietly(void)
 		slot = slot_to_end_with(s);
 		if (!slot)
 			continue;
-		__atomic_compare_exchange_n(&s->ending, &nobody, (uint32_t)host_sys(SYS_gettid),
-					    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(&s->ending, &nobody, (uint32_t)slot->tid, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 		if (guise_lock(s, slot))
 			guise_unlock(s);
 	}

@@ -14,6 +14,8 @@ struct guise_server {
 	uint64_t joined, refused;     /* ever */
 	/* NULL, or called when it is known who the member is, before it is answered. */
 	void (*known)(struct guise_server *v, unsigned int proc);
+	/* NULL, or has that process traced no more: 0, or -errno with a sentence. */
+	int (*let_go)(struct guise_server *v, int pid);
 	void *context;
 };
 

@@ -29,6 +29,9 @@ struct guise_stack {
 	pthread_t pump;
 	uint32_t burials[GUISE_MAX_PROCS / 32]; /* holder: dead members, for the pump */
 	int console_fd;
+	bool tracer_allowed;         /* the host asks that for (Yama) */
+	bool sandboxed;              /* futex is the only system call inside; sandbox.c */
+	uint64_t reserve[4];         /* random bytes from before that */
 	uint32_t ending;             /* thread that ends this process, or 0; leave.c */
 	struct guise_slot *end_slot; /* of one that never called before it did so */
 	struct guise_link_port port[GUISE_MAX_LINKS];
@@ -69,6 +72,10 @@ void guise_abandon(struct guise_stack *s);
  */
 void guise_leave_quietly(void);
 void guise_stay_after_all(void);
+
+/* sandbox.c: from now on the stacks of this process need no system call of the host
+ * but futex, in what moves data and what waits. Cannot be undone. */
+void guise_sandbox(void);
 
 /* Fills this process's table of host services. */
 void guise_host_ops_init(struct guise_stack *s);

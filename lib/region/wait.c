@@ -27,7 +27,9 @@
  *
  * A thread that only serves others (a relay of the holder) waits in the background:
  * it never leads, and is never promoted, so that a program's own wait is the one
- * that sees the frame. The pump leads while nobody else waits.
+ * that sees the frame. The pump leads while nobody else waits. So does the thread of
+ * a program that has put itself into a sandbox (sandbox.c): to lead takes calls of the
+ * host that its filter may not let through.
  *
  * In simulated time the last thread that is left with nothing to do moves the
  * clock to the next event instead of sleeping.
@@ -36,6 +38,7 @@
 
 #include "host/signal.h"
 #include "host/sys.h"
+#include "region/ask.h"
 #include "region/vcpu.h"
 
 #include <errno.h>
@@ -61,7 +64,10 @@ void guise_ring_bell(struct guise_stack *s)
 {
 	uint64_t one = 1;
 
-	host_sys(SYS_write, s->bell, &one, sizeof(one));
+	if (__builtin_expect(s->sandboxed, 0))
+		guise_ask_to_ring(s);
+	else
+		host_sys(SYS_write, s->bell, &one, sizeof(one));
 }
 
 static void add_wake(struct guise_wakes *wakes, uint32_t *word)
@@ -392,7 +398,8 @@ void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang)
 bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps)
 {
 	struct guise_region *r = s->region;
-	bool lead = !in_background && (!r->leader || r->leader == r->pump_slot);
+	bool background = in_background || s->sandboxed;
+	bool lead = !background && (!r->leader || r->leader == r->pump_slot);
 	uint64_t deadline = r->next_event;
 	bool rang = false;
 
@@ -408,7 +415,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 		r->leader_until = deadline;
 		r->leader_tx = __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED);
 		r->activity++;
-	} else if (!in_background) {
+	} else if (!background) {
 		follow(s, slot);
 	}
 	__atomic_store_n(&slot->word, GUISE_WORD_SPIN, __ATOMIC_RELEASE);
@@ -424,7 +431,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	if (lead) {
 		if (r->leader == slot->id)
 			r->leader = 0;
-	} else if (!in_background) {
+	} else if (!background) {
 		unfollow(s, slot);
 	}
 	guise_quiet_bell(s, slot, rang);

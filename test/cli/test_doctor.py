@@ -94,6 +94,7 @@ CASES = [
     Case("no-default-route", user, works=False, machine={"route": False}),
     Case("old-kernel", denied("pidfd_open=ENOSYS", "close_range=ENOSYS")),
     Case("old-mmap", denied("mmap:3:100000=EPERM")),
+    Case("no-ptrace", root_denied("ptrace=EPERM")),
     Case("no-nftables", root_denied("socket:2==c=EPROTONOSUPPORT"), works=False),
     Case("docker", root, f"printf '%s' '{DOCKER}' | nft -f -"),
     Case("ufw", root, f"printf '%s' '{UFW}' | nft -f -"),

@@ -56,17 +56,17 @@ def test_a_killed_member_costs_the_others_nothing(load: str) -> None:
     assert load != "bulk" or got.finished > 0, got
 
 
-@pytest.mark.parametrize("how", ["exec", "thread", "stop"])
+@pytest.mark.parametrize("how", ["thread", "stop"])
 def test_other_ends(how: str) -> None:
-    """It executes another program; threads come and go in the member that is then killed; it is
-    stopped, and goes on."""
+    """Threads come and go in the member that is then killed; it is stopped, and goes on."""
     got = outcome(how, "bulk", 20)
     assert (got.rounds, got.lost) == (20, False), got
 
 
-def test_who_ends_by_itself_leaves_the_stack_first() -> None:
+@pytest.mark.parametrize("how", ["exit", "exec"])
+def test_who_ends_by_itself_leaves_the_stack_first(how: str) -> None:
     """No tracer is needed for that."""
-    got = outcome("exit", "bulk", 150, before=NO_TRACER)
+    got = outcome(how, "bulk", 150, before=NO_TRACER)
     assert (got.rounds, got.lost) == (150, False), got
 
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a member asks of the holder: words of the region and futexes, so that it takes
+ * no descriptor, which a program could close, and no system call but futex(2).
+ *
+ * The holder has a thread that sleeps on region->ring; bits in it say what for. A
+ * request stands in the asking process's entry of region->procs: one at a time,
+ * whose owner is who moved `ask` from NOTHING to PREPARES.
+ */
+#include "region/ask.h"
+
+#include "host/sys.h"
+#include "region/vcpu.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#define RING_BELL 1u
+#define RING_ENDS 2u
+#define RING_ASKS 4u
+
+#define PATIENCE_NS 2000000000ull /* a holder that is stopped must not hang us */
+#define LOOK_NS     1000000ull
+
+static void ring(struct guise_stack *s, uint32_t what)
+{
+	__atomic_or_fetch(&s->region->ring, what, __ATOMIC_SEQ_CST);
+	guise_futex_wake(&s->region->ring, 1);
+}
+
+void guise_ask_to_ring(struct guise_stack *s)
+{
+	ring(s, RING_BELL);
+}
+
+int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
+{
+	struct guise_proc *self = &s->region->procs[s->proc];
+	uint64_t until = guise_host_now() + PATIENCE_NS;
+	uint32_t now = GUISE_ASK_NOTHING;
+	int answer;
+
+	while (!__atomic_compare_exchange_n(&self->ask, &now, GUISE_ASK_PREPARES, false,
+					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		if (guise_host_now() > until)
+			return -ETIMEDOUT;
+		guise_futex_wait(&self->ask, now, LOOK_NS);
+		now = GUISE_ASK_NOTHING;
+	}
+	self->ask_about = pid;
+	self->ask_answer = -ETIMEDOUT;
+	__atomic_store_n(&self->ask, what, __ATOMIC_RELEASE);
+	ring(s, RING_ASKS);
+	while ((now = __atomic_load_n(&self->ask, __ATOMIC_ACQUIRE)) != GUISE_ASK_ANSWERED &&
+	       guise_host_now() < until)
+		guise_futex_wait(&self->ask, now, LOOK_NS);
+	answer = self->ask_answer;
+	__atomic_store_n(&self->ask, GUISE_ASK_NOTHING, __ATOMIC_RELEASE);
+	guise_futex_wake(&self->ask, 1);
+	return answer;
+}
+
+static bool allow(const struct guise_stack *s)
+{
+	return !host_sys(SYS_prctl, PR_SET_PTRACER, s->region->procs[1].pid, 0, 0, 0);
+}
+
+void guise_allow_tracer(struct guise_stack *s)
+{
+	/* Without Yama the host's kernel knows no such thing, and has no need for it. */
+	s->tracer_allowed = s->region->procs[s->proc].untraced && allow(s);
+	if (s->tracer_allowed)
+		guise_ask(s, GUISE_ASK_TRACE, 0);
+}
+
+void guise_allow_tracer_forked(struct guise_stack *s)
+{
+	if (s->tracer_allowed)
+		allow(s);
+}
+
+/* ---- the holder's side -------------------------------------------------------------- */
+
+struct answers {
+	struct guise_stack *s;
+	int (*handle)(void *context, enum guise_ask what, pid_t pid);
+	void *context;
+};
+
+static void answer_all(const struct answers *a)
+{
+	for (unsigned int i = 2; i < GUISE_MAX_PROCS; i++) {
+		struct guise_proc *p = &a->s->region->procs[i];
+		uint32_t what = __atomic_load_n(&p->ask, __ATOMIC_ACQUIRE);
+
+		if (!p->used || (what != GUISE_ASK_TRACE && what != GUISE_ASK_LET_GO))
+			continue;
+		p->ask_answer = a->handle(a->context, what, p->ask_about ? p->ask_about : p->pid);
+		/* Unless who asked has lost patience. */
+		__atomic_compare_exchange_n(&p->ask, &what, GUISE_ASK_ANSWERED, false,
+					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+		guise_futex_wake(&p->ask, 1);
+	}
+}
+
+static void *answer(void *arg)
+{
+	struct answers a = *(struct answers *)arg;
+	const uint64_t one = 1;
+	uint32_t what;
+	sigset_t all;
+
+	free(arg);
+	sigfillset(&all);
+	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, 8);
+	do {
+		guise_futex_wait(&a.s->region->ring, 0, ~0ull);
+		what = __atomic_exchange_n(&a.s->region->ring, 0, __ATOMIC_SEQ_CST);
+		if (what & RING_BELL)
+			host_sys(SYS_write, a.s->bell, &one, sizeof(one));
+		if (what & RING_ASKS)
+			answer_all(&a);
+	} while (!(what & RING_ENDS));
+	return NULL;
+}
+
+int guise_answers_start(struct guise_stack *s, pthread_t *thread,
+			int (*handle)(void *context, enum guise_ask what, pid_t pid), void *context)
+{
+	struct answers *a = malloc(sizeof(*a));
+	int err;
+
+	if (!a)
+		return -ENOMEM;
+	*a = (struct answers){ s, handle, context };
+	err = pthread_create(thread, NULL, answer, a);
+	if (err)
+		free(a);
+	return -err;
+}
+
+void guise_answers_stop(struct guise_stack *s, pthread_t thread)
+{
+	ring(s, RING_ENDS);
+	pthread_join(thread, NULL);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a member asks of the holder while it lives; ask.c. */
+#ifndef GUISE_REGION_ASK_H
+#define GUISE_REGION_ASK_H
+
+#include "region/stack.h"
+
+#include <sys/types.h>
+
+/* Of the member's process (pid 0), or another one. 0; -ESRCH: it is not traced;
+ * -ETIMEDOUT: nobody answers. */
+int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid);
+
+/* Has joined: lets the holder trace this process where the host asks for that (Yama). */
+void guise_allow_tracer(struct guise_stack *s);
+/* The same in a forked child, before the holder hears of it. */
+void guise_allow_tracer_forked(struct guise_stack *s);
+
+/* In a sandbox: has the holder ring the bell. */
+void guise_ask_to_ring(struct guise_stack *s);
+
+/* In the holder: a thread that answers, by handle(), and rings the bell. 0 or -errno. */
+int guise_answers_start(struct guise_stack *s, pthread_t *thread,
+			int (*handle)(void *context, enum guise_ask what, pid_t pid),
+			void *context);
+void guise_answers_stop(struct guise_stack *s, pthread_t thread);
+
+#endif

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * ptrace(2) of the program. A process has one tracer, which on a stack is the holder
+ * (holder/tracer.c). A program that wants to trace one is told EPERM by the host's
+ * kernel then; so the holder is asked to let go, and the program tries again.
+ *
+ * And one that is traced gets no privilege from a setuid program that it executes,
+ * or from capabilities of the file, unless its tracer has all of them anyway: so it
+ * is let go before.
+ */
+#include "preload.h"
+
+#include "host/probe.h"
+#include "host/sys.h"
+#include "region/ask.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* How long for the holder to notice a child that has just been forked. */
+#define NOTICE_LOOKS 100
+#define NOTICE_NS    1000000
+
+static bool let_go; /* to execute a program */
+
+static bool gives_privilege(int dir, const char *path, int flags)
+{
+	char own[32 + PATH_MAX], caps[64];
+	struct stat st;
+
+	if (host_sys(SYS_newfstatat, dir, path, &st, flags) || !S_ISREG(st.st_mode))
+		return false;
+	if (st.st_mode & (S_ISUID | S_ISGID))
+		return true;
+	if (dir == AT_FDCWD || path[0] == '/')
+		return host_sys(SYS_getxattr, path, "security.capability", caps, sizeof(caps)) > 0;
+	snprintf(own, sizeof(own), "/proc/self/fd/%d/%s", dir, path);
+	if (!*path)
+		own[strlen(own) - 1] = '\0';
+	return host_sys(SYS_getxattr, own, "security.capability", caps, sizeof(caps)) > 0;
+}
+
+void preload_let_go_to_execute(int dir, const char *path, int flags)
+{
+	const struct timespec nap = { 0, NOTICE_NS };
+	struct guise_stack *s = preload.stack;
+	const struct guise_proc *self;
+
+	if (!s || preload_borrowed() || guise_readable(path, 1) ||
+	    !gives_privilege(dir, path, flags))
+		return;
+	self = &s->region->procs[s->proc];
+	for (int i = 0; i < NOTICE_LOOKS && !__atomic_load_n(&self->pid, __ATOMIC_ACQUIRE); i++)
+		host_sys(SYS_nanosleep, &nap, 0);
+	let_go = !self->untraced && !guise_ask(s, GUISE_ASK_LET_GO, 0);
+}
+
+/* As execvp() finds it. */
+void preload_let_go_to_search(const char *name)
+{
+	const char *at = getenv("PATH"), *end;
+	char path[PATH_MAX];
+
+	if (guise_readable(name, 1) || !*name)
+		return;
+	if (strchr(name, '/')) {
+		preload_let_go_to_execute(AT_FDCWD, name, 0);
+		return;
+	}
+	for (at = at ? at : "/bin:/usr/bin"; at; at = *end ? end + 1 : NULL) {
+		int length;
+
+		end = strchrnul(at, ':');
+		length = (int)(end - at);
+		if (snprintf(path, sizeof(path), "%.*s%s%s", length, at, length ? "/" : "", name) >=
+		    (int)sizeof(path))
+			continue;
+		if (host_sys(SYS_faccessat, AT_FDCWD, path, X_OK))
+			continue;
+		preload_let_go_to_execute(AT_FDCWD, path, 0);
+		return;
+	}
+}
+
+void preload_trace_again(void)
+{
+	if (let_go && preload.stack)
+		guise_ask(preload.stack, GUISE_ASK_TRACE, 0);
+	let_go = false;
+}
+
+HOOK long ptrace(enum __ptrace_request request, ...)
+{
+	bool begins = request == PTRACE_TRACEME || request == PTRACE_ATTACH ||
+		      request == PTRACE_SEIZE;
+	int saved = errno;
+	void *addr, *data;
+	va_list ap;
+	pid_t pid;
+	long ret;
+
+	va_start(ap, request);
+	pid = va_arg(ap, pid_t);
+	addr = va_arg(ap, void *);
+	data = va_arg(ap, void *);
+	va_end(ap);
+	ret = HOST(ptrace)(request, pid, addr, data);
+	if (ret != -1 || errno != EPERM || !begins || !preload.stack || preload_borrowed())
+		return ret;
+	if (guise_ask(preload.stack, GUISE_ASK_LET_GO, request == PTRACE_TRACEME ? 0 : pid)) {
+		errno = EPERM;
+		return -1;
+	}
+	errno = saved;
+	return HOST(ptrace)(request, pid, addr, data);
+}

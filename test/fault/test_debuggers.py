@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs on a stack that trace others, or are traced, or stopped: the holder, which traces all
+members, is not in the way."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from topology.namespace import Word
+from topology.process import Process, eventually, run
+from topology.side import BUILD, GUISE, PYTHON, program, wait_until_says
+
+KERNEL = BUILD / "guise-kernel"
+ON_GUISE: tuple[Word, ...] = (GUISE, "run", "--link", "none", "--")
+WAIT = (PYTHON, program("hold.py"), "wait", "5000")
+SOCKETS = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+near = socket.create_connection(listener.getsockname())
+far, _ = listener.accept()
+near.sendall(b"x" * 1000)
+print(len(far.recv(1000, socket.MSG_WAITALL)))
+"""
+
+
+def tracer_of(pid: int) -> int:
+    text = Path(f"/proc/{pid}/status").read_text("ascii")
+    return int(text.split("TracerPid:")[1].split()[0])
+
+
+def test_strace_traces_a_program_and_its_children() -> None:
+    words = ["strace", "-f", "-e", "trace=exit_group", PYTHON, "-c", SOCKETS]
+    done = run([*ON_GUISE, *words]).expect()
+    assert done.text == "1000\n"
+    assert "exited with 0" in done.errors, done
+    assert "not permitted" not in done.errors, done
+
+
+def test_gdb_runs_a_program() -> None:
+    words = ["gdb", "-q", "-batch", "-ex", "run", "--args", PYTHON, "-c", SOCKETS]
+    done = run([*ON_GUISE, *words]).expect()
+    assert "1000\n" in done.text, done
+    assert "exited normally" in done.text, done
+
+
+def test_a_running_program_is_let_go_for_a_debugger() -> None:
+    with Process([*ON_GUISE, *WAIT]) as process:
+        wait_until_says(process, "ready")
+        pid = process.pid  # guise run becomes the program
+        assert tracer_of(pid)
+        attach = ["strace", "-p", str(pid), "-e", "trace=none"]
+        assert "not permitted" in run(attach).errors
+        done = run([GUISE, "detach", str(pid)]).expect()
+        assert "the stack is lost" in done.errors, done
+        assert tracer_of(pid) == 0
+        with Process(attach) as strace:
+            eventually(lambda: tracer_of(pid), "strace has attached")
+            strace.signal(signal.SIGINT)
+            strace.finish()
+        again = run([GUISE, "detach", str(pid)])
+        assert again.status == 2 and "is not traced" in again.errors, again
+
+
+def test_detach_of_who_is_on_no_stack_is_refused() -> None:
+    done = run([GUISE, "detach", str(os.getpid())])
+    assert done.status == 2 and "on none of your stacks" in done.errors, done
+    done = run([GUISE, "detach", "x"])
+    assert done.status == 2 and "expected guise detach PID" in done.errors, done
+
+
+def test_ctrl_z_fg_and_bg() -> None:
+    """In a shell with job control, itself on the stack."""
+    keyboard, screen = pty.openpty()
+    words: list[Word] = [*ON_GUISE, "bash", "--norc", "--noprofile", "-i"]
+    with (
+        open(keyboard, "wb", buffering=0) as keys,
+        open(screen, "rb", buffering=0) as tty,
+        Process(words, terminal=tty.fileno(), env={"PS1": "$ "}) as shell,
+    ):
+
+        def types(text: bytes) -> None:
+            keys.write(text)
+
+        def shows(what: str) -> None:
+            eventually(lambda: what in shell.said().text + shell.said().errors, what)
+
+        types(f"{' '.join(WAIT)}\n".encode())
+        shows("ready")
+        types(b"\x1a")
+        shows("Stopped")
+        types(b"bg; echo running $(jobs -r | wc -l)\n")
+        shows("running 1")
+        types(b"kill -STOP %1; sleep 0.2; echo stopped $(jobs -s | wc -l)\n")
+        shows("stopped 1")
+        types(b"fg\n")
+        time.sleep(0.2)
+        types(b"\x03")
+        types(b"echo status $?\n")
+        shows("status 130")
+        types(b"exit\n")
+        shell.finish()
+
+
+@pytest.mark.parametrize("where", [(), ON_GUISE], ids=["host", "guise"])
+def test_waitpid_sees_stops_and_ends_as_on_the_host(where: tuple[Word, ...]) -> None:
+    script = """
+import os, signal, time
+pid = os.fork()
+if not pid:
+    import socket
+    pair = socket.create_server(("127.0.0.1", 0))
+    while True:
+        time.sleep(0.01)
+time.sleep(0.2)
+def change(number, flags):
+    os.kill(pid, number)
+    _, status = os.waitpid(pid, flags)
+    print(os.WIFSTOPPED(status), os.WIFCONTINUED(status), os.WIFSIGNALED(status), status)
+change(signal.SIGSTOP, os.WUNTRACED)
+print(os.waitpid(pid, os.WNOHANG | os.WUNTRACED))
+change(signal.SIGCONT, os.WCONTINUED)
+change(signal.SIGUSR1, 0)
+"""
+    done = run([*where, PYTHON, "-c", script]).expect()
+    assert done.text.splitlines() == [
+        "True False False 4991",
+        "(0, 0)",
+        "False True False 65535",
+        "False False True 10",
+    ]
+
+
+def test_a_setuid_program_gets_its_privilege(tmp_path: Path) -> None:
+    """Executed by a traced program of a user, directly and by search, and by a child."""
+    if os.geteuid():
+        pytest.skip("needs root, to make a setuid program")
+    folder = tmp_path / "bin"
+    folder.mkdir(mode=0o755)
+    who = folder / "who"
+    shutil.copy("/usr/bin/id", who)
+    who.chmod(0o4755)
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    path = f"{folder}:{os.environ['PATH']}"
+    env = {"HOME": str(home), "GUISE_RUNDIR": str(home / "run"), "PATH": path}
+    if run([*user, "test", "-x", GUISE, "-a", "-r", KERNEL]).status:
+        pytest.skip(f"{GUISE} lies where only root may go")
+    if run([*user, who, "-u"]).expect().text != "0\n":
+        pytest.skip(f"{tmp_path} is mounted nosuid")
+    script = f"{who} -u; who -u; exec {who} -u"
+    done = run([*user, *ON_GUISE, "sh", "-c", script], env=env).expect()
+    assert done.text == "0\n" * 3, done
