@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Process trees of Python's own making; each prints what must be the same everywhere.
+
+trees.py NAME runs one of the functions below.
+"""
+
+import multiprocessing
+import os
+import resource
+import signal
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+
+
+def ask(address, text):
+    with socket.create_connection(address, timeout=60) as s:
+        s.sendall(text)
+        s.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: s.recv(4096), b""))
+
+
+class Echo(socketserver.StreamRequestHandler):
+    def handle(self):
+        self.wfile.write(self.rfile.read().upper())
+
+
+def forking_server():
+    with socketserver.ForkingTCPServer(("127.0.0.1", 0), Echo) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for i in range(30):
+            print(ask(server.server_address, b"ask %d" % i))
+        server.shutdown()
+
+
+def fetch(address):
+    return ask(address, b"from a worker")
+
+
+def pool():
+    """A server in threads of this process, its clients in pools of processes."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for way in ("fork", "spawn", "forkserver"):
+            with multiprocessing.get_context(way).Pool(2) as workers:
+                print(way, workers.map(fetch, [server.server_address] * 20))
+        server.shutdown()
+
+
+def fork_under_traffic():
+    """Threads talk while others fork; every child has the listener, and no conversation suffers."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        wrong = []
+
+        def talk(n):
+            for i in range(40):
+                text = b"%d of %d " % (i, n) * 200
+                if ask(server.server_address, text) != text.upper():
+                    wrong.append((n, i))
+
+        talkers = [threading.Thread(target=talk, args=(n,)) for n in range(4)]
+        for thread in talkers:
+            thread.start()
+        good = 0
+        for _ in range(40):
+            pid = os.fork()
+            if not pid:
+                name = server.socket.getsockname() == server.server_address
+                os._exit(0 if name and fetch(server.server_address).isupper() else 1)
+            good += os.waitpid(pid, 0)[1] == 0
+        for thread in talkers:
+            thread.join()
+        print("children", good, "wrong", wrong)
+        server.shutdown()
+
+
+def many():
+    """200 processes that are on the stack at the same time."""
+    with socket.create_server(("127.0.0.1", 0), backlog=200) as listener:
+        ends = []
+        for i in range(200):
+            if not os.fork():
+                with socket.create_connection(listener.getsockname(), timeout=60) as s:
+                    s.sendall(b"%d" % i)
+                    s.recv(1)
+                os._exit(0)
+            s, _ = listener.accept()
+            ends.append((s, s.recv(10)))
+        print(sorted(int(text) for _, text in ends) == list(range(200)))
+        for s, _ in ends:
+            s.close()
+        print(sum(os.wait()[1] == 0 for _ in range(200)))
+
+
+def children():
+    """SIGCHLD comes once for each child that the program made, and there is no other child."""
+    seen = []
+    signal.signal(signal.SIGCHLD, lambda *_: seen.append(1))
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        for _ in range(5):
+            before = len(seen)
+            pid = os.fork()
+            if not pid:
+                os._exit(7)
+            print(os.waitpid(pid, 0)[1], len(seen) - before)
+            subprocess.run(["true"], check=True, stdin=s.dup())
+    try:
+        os.wait()
+    except ChildProcessError as error:
+        print(error)
+
+
+def inherited():
+    """subprocess, with sockets for its stdin and stdout, kept open, or closed."""
+    here, there = socket.socket(), socket.socket()
+    here.bind(("127.0.0.1", 0))
+    here.listen()
+    for words, keep in (
+        (["sh", "-c", "cat; echo done"], False),
+        (["env", "-i", "/bin/cat"], False),
+        ([sys.executable, "-c", "import sys; sys.stdout.write(sys.stdin.read()[::-1])"], True),
+    ):
+        there = socket.create_connection(here.getsockname())
+        end, _ = here.accept()
+        with subprocess.Popen(words, stdin=end, stdout=end, close_fds=not keep) as process:
+            end.close()
+            there.sendall(b"to and fro")
+            there.shutdown(socket.SHUT_WR)
+            print(b"".join(iter(lambda s=there: s.recv(100), b"")), process.wait())
+        there.close()
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    globals()[sys.argv[1]]()
