@@ -90,9 +90,7 @@ void preload_fork_prepare(void)
 	alone = __libc_single_threaded;
 	without = NULL;
 	heir.end = -1;
-	if (!preload.stack || preload_borrowed()) {
-		remember();
-	} else if (!has_private()) {
+	if (!preload.stack || preload_borrowed() || !has_private()) {
 		remember();
 	} else if (guise_heir_prepare(preload.stack, preload.ticket, &heir, NULL, 0,
 				      preload.stack_nudge)) {
