@@ -292,6 +292,9 @@ demo: all
 # ---- housekeeping -----------------------------------------------------------------------------
 
 # The command looks for what it starts in ../lib/guise.
+# One that runs here.
+guise_here = $(if $(CROSS_COMPILE),$(GO) run ./cmd/guise,$(BUILD)/guise)
+
 ## install: into DESTDIR and PREFIX (default /usr/local)
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/guise $(DESTDIR)$(PREFIX)/include/guise
@@ -301,6 +304,9 @@ install: all
 		$(BUILD)/libguise-preload.so $(DESTDIR)$(PREFIX)/lib/guise/
 	install -m 644 include/guise/*.h $(DESTDIR)$(PREFIX)/include/guise/
 	install -D -m 644 docs/guise.1 $(DESTDIR)$(PREFIX)/share/man/man1/guise.1
+	$(guise_here) completion bash | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/guise
+	$(guise_here) completion zsh | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_guise
+	$(guise_here) completion fish | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/guise.fish
 	install -D -m 644 docs/guise-config.5 $(DESTDIR)$(PREFIX)/share/man/man5/guise-config.5
 	install -D -m 644 docs/guise.schema.json $(DESTDIR)$(PREFIX)/share/guise/guise.schema.json
 

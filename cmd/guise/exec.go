@@ -169,9 +169,12 @@ func completeStacks(_ *cobra.Command, args []string, _ string) ([]string, cobra.
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	var ids []string
+	return stackIDs(), cobra.ShellCompDirectiveNoFileComp
+}
+
+func stackIDs() (ids []string) {
 	for _, s := range holder.Stacks() {
 		ids = append(ids, s.ID)
 	}
-	return ids, cobra.ShellCompDirectiveNoFileComp
+	return ids
 }

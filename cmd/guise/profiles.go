@@ -37,3 +37,10 @@ func newProfiles() *cobra.Command {
 		},
 	}
 }
+
+func profileNames() (names []string) {
+	for _, p := range config.Profiles() {
+		names = append(names, p.Name)
+	}
+	return names
+}

@@ -73,7 +73,16 @@ func newRun() *cobra.Command {
 	flags.SetInterspersed(false)
 	flags.SortFlags = false
 	flags.StringVar(&f.stack, "stack", "", "run the program on the stack `STACK`, which is there already (guise ls); no other flag may stand beside it")
-	cmd.RegisterFlagCompletionFunc("stack", completeStacks)
+	for flag, values := range map[string]func() []string{
+		"stack":   stackIDs,
+		"cc":      func() []string { return plan.CongestionControls },
+		"profile": profileNames,
+		"link":    func() []string { return plan.LinkKinds },
+	} {
+		defer cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return values(), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
 	flags.StringVar(&f.mode, "mode", modeAuto, "how the program comes to the stack: `preload`, tun (in a network namespace whose only way out is the stack, "+
 		"for programs that cannot be preloaded), or auto")
 	flags.StringVar(&f.cc, "cc", "", "congestion control `NAME` of the stack: "+strings.Join(plan.CongestionControls, ", "))

@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from topology.named import ALONE, Named
+from topology.named import ALONE, SERVE, Named
 from topology.process import Finished, Process, eventually, run
-from topology.side import GUISE, PYTHON
+from topology.side import GUISE, PYTHON, wait_until_says
 from topology.user import User
 
 CC = "import socket; s = socket.socket(); print(s.getsockopt(6, 13, 16).rstrip(b'\\0').decode())"
@@ -54,6 +55,26 @@ def test_tools_see_the_stack(named: Named) -> None:
     named.on("web", "nft", "add table ip mine").expect()
     assert "table ip mine" in named.on("web", "nft", "list", "tables").expect().text
     assert "tcp-segmentation-offload" in named.on("web", "ethtool", "-k", "lo").expect().text
+    assert named.on("web", "sysctl", "-n", "net.ipv4.ip_default_ttl").expect().text == "33\n"
+    named.on("web", "sysctl", "-w", "net.ipv4.ip_default_ttl=44").expect()
+    assert "ttl=44" in named.on("web", "ping", "-c1", "127.0.0.1").expect().text
+    assert "IcmpInEchos" in named.on("web", "nstat", "-az", "IcmpInEchos").expect().text
+
+
+def test_tcpdump_sees_what_passes_and_the_monitor_what_changes(named: Named) -> None:
+    named.up()
+    with named.start("exec", "web", "--", "tcpdump", "-c1", "-nl", "-i", "lo", "icmp") as dump:
+        wait_until_says(dump, "listening on lo")
+        named.on("web", "ping", "-c1", "127.0.0.1").expect()
+        assert "ICMP echo request" in dump.finish().expect().text
+    with named.start("exec", "web", "--", "ip", "monitor", "address") as monitor:
+
+        def seen() -> bool:
+            named.on("web", "ip", "address", "replace", "192.0.2.7/32", "dev", "lo").expect()
+            named.on("web", "ip", "address", "del", "192.0.2.7/32", "dev", "lo").expect()
+            return "192.0.2.7" in monitor.said().text
+
+        eventually(seen, "a change of addresses is told")
 
 
 def test_exec_takes_the_stack_of_a_run_by_its_number(named: Named) -> None:
@@ -164,6 +185,29 @@ def test_profile_is_applied_by_run_and_by_a_config(named: Named) -> None:
     assert "android-2.1\n" in listed and "ubuntu-9.10\n" in listed and "110208" in listed
 
 
+def test_published_port_leads_to_a_program_that_comes_later(named: Named) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    named.up(f'publish = ["127.0.0.1:{port}:80"]\n' + ALONE)
+    script = (
+        "import socket; s = socket.create_server(('127.0.0.1', 80)); print('ready', flush=True)\n"
+        "s.accept()[0].sendall(b'from the stack')"
+    )
+    with named.start("run", "--stack", "web", "--", PYTHON, "-c", script) as server:
+        wait_until_says(server, "ready")
+
+        def answer() -> bytes:
+            try:
+                with socket.create_connection(("127.0.0.1", port), 10) as client:
+                    return client.recv(100)
+            except ConnectionRefusedError:
+                return b""
+
+        assert eventually(answer, "the port is published") == b"from the stack"
+        server.finish().expect()
+
+
 # ---- the end ------------------------------------------------------------------------------------
 
 
@@ -173,6 +217,17 @@ def test_down_gives_enetdown_to_who_is_on_it(named: Named) -> None:
         named.call("down", "web").expect()
         assert "Network is down" in server.finish().text
     assert named.ls() == {}
+
+
+def test_run_says_that_its_stack_was_taken_down(named: Named) -> None:
+    words = ["run", "-v", "--link", "none", "--", PYTHON, "-c", SERVE]
+    with named.start(*words) as server:
+        wait_until_says(server, "ready")
+        [number] = named.ls()
+        named.call("down", number).expect()
+        done = server.finish()
+    assert "Network is down" in done.text
+    assert "the stack was taken down (guise down)" in done.errors
 
 
 def test_drain_lets_programs_finish_and_no_other_on(named: Named) -> None:
@@ -430,3 +485,5 @@ def test_completion_knows_the_stacks(named: Named, shell: str) -> None:
     assert "guise" in named.call("completion", shell).expect().text
     for words in (["exec", ""], ["down", ""], ["upgrade", ""], ["run", "--stack", ""]):
         assert "web\n" in named.call("__complete", *words).expect().text
+    assert "android-2.1\n" in named.call("__complete", "run", "--profile", "").expect().text
+    assert "westwood\n" in named.call("__complete", "run", "--cc", "").expect().text
