@@ -20,6 +20,10 @@
  * leaves nothing that cannot be made anew: the owner's number stands in the word
  * itself, and wake-ups that were lost with him are replaced by one for all
  * (slot->delivering; bury.c).
+ *
+ * That is the holder's work. Should the holder itself be gone, whoever waits for
+ * long looks whether the owner is as well: then it takes the virtual CPU from the
+ * dead, or declares the stack lost if the dead was inside.
  */
 #include "region/vcpu.h"
 
@@ -29,11 +33,13 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <time.h>
 
 #define GUISE_STARVE_NS  100000ull
 #define GUISE_SPIN_MAX   400u /* about 10 us of pause instructions */
-#define GUISE_SPIN_PROBE 16u  /* spin once in so many, when it was not worth it */
+#define GUISE_LOOK_NS    10000000ull
+#define GUISE_SPIN_PROBE 16u /* spin once in so many, when it was not worth it */
 
 uint64_t guise_host_now(void)
 {
@@ -95,15 +101,58 @@ static void starving_less(struct guise_region *r)
 		;
 }
 
+static bool holder_gone(struct guise_stack *s)
+{
+	struct pollfd p = { .fd = s->alive };
+	const struct timespec at_once = { 0, 0 };
+
+	if (!s->holder_gone && s->alive > 0 && !s->sandboxed &&
+	    host_sys(SYS_ppoll, &p, 1, &at_once, NULL, 8) > 0)
+		s->holder_gone = true;
+	return s->holder_gone;
+}
+
+/* The holder's places have process 0 and 1; its pids are what we see, or we have no way
+ * to know. */
+static bool owner_gone(const struct guise_stack *s, const struct guise_slot *owner)
+{
+	const struct guise_proc *proc = &s->region->procs[owner->proc];
+
+	return owner->proc <= 1 ||
+	       (proc->pid && !host_sys(SYS_kill, s->region->procs[s->proc].pid, 0) &&
+		host_sys(SYS_tgkill, proc->pid, owner->tid, 0) == -ESRCH);
+}
+
+/* The lock, with word v, is that of a dead one, and there is no holder: true when it is
+ * taken from him. */
+static bool inherit(struct guise_stack *s, struct guise_slot *slot, uint32_t v)
+{
+	struct guise_region *r = s->region;
+	uint32_t owner = v & ~(GUISE_LOCK_CONTENDED | GUISE_LOCK_RESERVED);
+
+	if (!owner || !holder_gone(s) || !owner_gone(s, &s->slots[owner]))
+		return false;
+	if (__atomic_load_n(&r->entered, __ATOMIC_ACQUIRE)) {
+		if (__atomic_load_n(&r->lock, __ATOMIC_ACQUIRE) == v)
+			guise_declare_dead(s);
+		return false;
+	}
+	if (!__atomic_compare_exchange_n(&r->lock, &v, slot->id | GUISE_LOCK_CONTENDED, 0,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	guise_wait_mend(s);
+	return true;
+}
+
 bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 {
 	struct guise_region *r = s->region;
 	bool starving = false, got = false;
-	uint64_t since;
+	uint64_t since, now, looked;
 
 	if (spin_for_lock(r, slot->id))
 		return true;
-	since = guise_host_now();
+	since = looked = guise_host_now();
 	while (!__atomic_load_n(&r->dead, __ATOMIC_RELAXED)) {
 		uint32_t v = __atomic_load_n(&r->lock, __ATOMIC_RELAXED);
 
@@ -124,9 +173,16 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 		if (v != GUISE_LOCK_RESERVED)
 			v |= GUISE_LOCK_CONTENDED;
 		guise_futex_wait(&r->lock, v, starving ? 10 * GUISE_STARVE_NS : GUISE_STARVE_NS);
-		if (!starving && guise_host_now() - since > GUISE_STARVE_NS) {
+		now = guise_host_now();
+		if (!starving && now - since > GUISE_STARVE_NS) {
 			starving = true;
 			__atomic_add_fetch(&r->starving, 1, __ATOMIC_RELAXED);
+		}
+		if (now - looked > GUISE_LOOK_NS) {
+			looked = now;
+			got = inherit(s, slot, v);
+			if (got)
+				break;
 		}
 	}
 	if (starving)

@@ -6,6 +6,8 @@
  */
 #include "region/vcpu.h"
 
+#include "host/sys.h"
+
 #include "test/tap.h"
 
 #include <sched.h>
@@ -27,6 +29,7 @@ static void make_stack(void)
 	stack.region->next_event = ~0ull;
 	stack.region->pump_alive = 1;
 	stack.bell = -1;
+	stack.alive = -1;
 	for (uint32_t i = 1; i < GUISE_MAX_SLOTS; i++)
 		stack.slots[i].id = i;
 }
@@ -167,11 +170,64 @@ static void lost(void)
 	tap(!n, "a lost stack's lock is waited for no longer, and not given");
 }
 
+/* ---- without a holder ------------------------------------------------------------------- */
+
+/* The holder has died with the lock; one member waits for it. */
+static void holder_dies(void)
+{
+	struct guise_region *r = stack.region;
+	pthread_t thread;
+	int alive[2];
+	void *got;
+
+	if (pipe(alive))
+		abort();
+	stack.alive = alive[0];
+	stack.proc = 2;
+	r->procs[2].pid = getpid();
+	stack.slots[2].proc = 1;
+	guise_lock(&stack, &stack.slots[2]);
+	pthread_create(&thread, NULL, wait_in_vain, &stack.slots[3]);
+	while (!get(&r->starving))
+		sched_yield();
+	close(alive[1]);
+	pthread_join(thread, &got);
+	tap(got && guise_lock_owner(r) == 3, "the lock of a dead holder is taken over");
+	guise_unlock(&stack);
+	guise_lock(&stack, &stack.slots[2]);
+	r->entered = 1;
+	pthread_create(&thread, NULL, wait_in_vain, &stack.slots[3]);
+	pthread_join(thread, &got);
+	tap(!got && r->dead, "one that has died inside loses the stack");
+	r->entered = r->dead = r->lock = 0;
+
+	stack.slots[2].proc = 3;
+	stack.slots[2].tid = (int32_t)host_sys(SYS_gettid);
+	r->procs[3].pid = getpid();
+	guise_lock(&stack, &stack.slots[2]);
+	pthread_create(&thread, NULL, wait_in_vain, &stack.slots[3]);
+	/* It looks twice: what it thought at first is known then. */
+	for (int i = 0; i < 2; i++) {
+		__atomic_store_n(&stack.holder_gone, false, __ATOMIC_SEQ_CST);
+		while (!__atomic_load_n(&stack.holder_gone, __ATOMIC_SEQ_CST))
+			sched_yield();
+	}
+	tap(guise_lock_owner(r) == 2, "a member that is alive keeps it, holder or not");
+	guise_unlock(&stack);
+	pthread_join(thread, &got);
+	guise_unlock(&stack);
+	stack.slots[2].proc = stack.proc = 0;
+	stack.holder_gone = false;
+	stack.alive = -1;
+	close(alive[0]);
+}
+
 int main(void)
 {
 	make_stack();
 	one_starves();
 	many();
+	holder_dies();
 	lost();
 	return tap_end();
 }

@@ -316,6 +316,7 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 		if (alive && p[alive].revents) {
 			/* The holder is gone: its pump is, not the stack. */
 			r->pump_alive = 0;
+			s->holder_gone = true;
 			host_sys(SYS_close, s->alive);
 			s->alive = -1;
 		}
