@@ -149,6 +149,8 @@ void preload_fork_child(void)
 	}
 	preload_trap_thread();
 	let_go();
+	if (member)
+		preload_let_go_to_find_leaks();
 	if (member && !alone)
 		look_at_numbers();
 }

@@ -71,6 +71,8 @@ void preload_leave_quietly(void);
  */
 void preload_let_go_to_execute(int dir, const char *path, int flags);
 void preload_let_go_to_search(const char *name);
+/* Has joined: the same, for good, if it has a leak sanitizer. */
+void preload_let_go_to_find_leaks(void);
 void preload_trace_again(void);
 
 /* ending.c: before a filter for system calls is installed */

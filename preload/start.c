@@ -223,6 +223,7 @@ static bool join(void)
 	__atomic_store_n(&preload.stack, s, __ATOMIC_RELEASE);
 	preload.own_low = preload_next_own_fd(0);
 	preload_escaped_begin();
+	preload_let_go_to_find_leaks();
 	return entered;
 }
 

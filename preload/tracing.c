@@ -7,6 +7,10 @@
  * And one that is traced gets no privilege from a setuid program that it executes,
  * or from capabilities of the file, unless its tracer has all of them anyway: so it
  * is let go before.
+ *
+ * A leak sanitizer traces its own process when that ends, by system calls that
+ * nobody sees, and ends the program with an error where it may not. So a program that
+ * has one is let go as soon as it has joined.
  */
 #include "preload.h"
 
@@ -29,6 +33,26 @@
 
 static bool let_go; /* to execute a program */
 
+/* A leak sanitizer, in a program that has one. */
+void __lsan_do_leak_check(void) __attribute__((weak));
+
+/* False: it was not traced. */
+static bool ask_to_let_go(struct guise_stack *s)
+{
+	const struct timespec nap = { 0, NOTICE_NS };
+	const struct guise_proc *self = &s->region->procs[s->proc];
+
+	for (int i = 0; i < NOTICE_LOOKS && !__atomic_load_n(&self->pid, __ATOMIC_ACQUIRE); i++)
+		host_sys(SYS_nanosleep, &nap, 0);
+	return !self->untraced && !guise_ask(s, GUISE_ASK_LET_GO, 0);
+}
+
+void preload_let_go_to_find_leaks(void)
+{
+	if (__lsan_do_leak_check && preload.stack)
+		ask_to_let_go(preload.stack);
+}
+
 static bool gives_privilege(int dir, const char *path, int flags)
 {
 	char own[32 + PATH_MAX], caps[64];
@@ -48,17 +72,12 @@ static bool gives_privilege(int dir, const char *path, int flags)
 
 void preload_let_go_to_execute(int dir, const char *path, int flags)
 {
-	const struct timespec nap = { 0, NOTICE_NS };
 	struct guise_stack *s = preload.stack;
-	const struct guise_proc *self;
 
 	if (!s || preload_borrowed() || guise_readable(path, 1) ||
 	    !gives_privilege(dir, path, flags))
 		return;
-	self = &s->region->procs[s->proc];
-	for (int i = 0; i < NOTICE_LOOKS && !__atomic_load_n(&self->pid, __ATOMIC_ACQUIRE); i++)
-		host_sys(SYS_nanosleep, &nap, 0);
-	let_go = !self->untraced && !guise_ask(s, GUISE_ASK_LET_GO, 0);
+	let_go = ask_to_let_go(s);
 }
 
 /* As execvp() finds it. */

@@ -33,6 +33,24 @@ def test_a_program_built_with_a_sanitizer(tmp_path: Path, sanitizer: str) -> Non
     assert on_both(program).text == "said 7120 bytes\n"
 
 
+def test_a_forked_child_looks_for_its_leaks(tmp_path: Path) -> None:
+    """It traces itself then, as its parent does."""
+    source, program = tmp_path / "forks.c", tmp_path / "forks"
+    source.write_text(
+        "#include <stdlib.h>\n#include <sys/socket.h>\n#include <sys/wait.h>\n"
+        "#include <unistd.h>\n"
+        "int main(void) {\n"
+        "  int status = -1, fd = socket(AF_INET, SOCK_DGRAM, 0);\n"
+        "  if (!fork()) exit(fd < 0 ? 4 : 3);\n"
+        "  wait(&status);\n"
+        "  return status == 3 << 8 ? 0 : 1;\n"
+        "}\n",
+        "ascii",
+    )
+    subprocess.run(["cc", "-fsanitize=address", "-o", program, source], check=True)
+    on_both(program)
+
+
 def test_coroutines_on_small_stacks() -> None:
     assert on_both(PLAIN, "coroutines").text == on_both(PLAIN).text == "said 7120 bytes\n"
 
