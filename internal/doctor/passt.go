@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"bytes"
+	"fmt"
 	"os/exec"
 	"regexp"
 
@@ -37,10 +38,23 @@ func (e *examination) passt() {
 		return
 	}
 	e.find("passt", OK, "", "%s starts, and would carry a stack", path)
+	if queue, err := hostnet.PasstQueue(); err == nil {
+		e.passtQueue(queue)
+	}
 	if old(path) {
 		e.find("passt", Note, "sudo guise setup, or a newer passt",
 			"this passt is Debian 12's, or as old: what comes in after a program has shut its own direction of a connection down "+
 				"it damages, and it does not tell that a connection was refused")
+	}
+}
+
+// usualQueue is net.core.wmem_max where nobody has changed it.
+const usualQueue = 212992
+
+func (e *examination) passtQueue(queue int) {
+	if queue < usualQueue {
+		e.find("passt", Note, fmt.Sprintf("have root raise it: sysctl -w net.core.wmem_max=%d", usualQueue),
+			"net.core.wmem_max is %d, so a socket to passt holds little: several downloads at once stall for seconds", queue)
 	}
 }
 

@@ -109,6 +109,27 @@ func passtArguments(l *plan.Link) []string {
 	return arguments
 }
 
+// giveQueues has the sockets hold as much as they may, which is returned.
+func giveQueues(fds [2]int) (int, error) {
+	for _, end := range fds {
+		unix.SetsockoptInt(end, unix.SOL_SOCKET, unix.SO_SNDBUF, passtQueue)
+	}
+	return unix.GetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_SNDBUF)
+}
+
+// PasstQueue is how much a socket to passt may hold here, as net.core.wmem_max
+// counts it: the kernel grants twice that.
+func PasstQueue() (int, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	granted, err := giveQueues(fds)
+	return granted / 2, err
+}
+
 // startPasst starts a passt for the link, and returns the stack's end of it.
 func startPasst(l *plan.Link) (*os.File, error) {
 	path, err := FindPasst()
@@ -121,10 +142,7 @@ func startPasst(l *plan.Link) (*os.File, error) {
 	}
 	ours, its := os.NewFile(uintptr(fds[0]), "passt"), os.NewFile(uintptr(fds[1]), "passt")
 	defer its.Close()
-	for _, end := range fds {
-		unix.SetsockoptInt(end, unix.SOL_SOCKET, unix.SO_SNDBUF, passtQueue)
-	}
-	if queue, err := unix.GetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_SNDBUF); err == nil {
+	if queue, err := giveQueues(fds); err == nil {
 		l.Window = queue / 8 * 5
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), passtPatience)
