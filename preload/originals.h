@@ -56,6 +56,10 @@ FILE *_IO_fdopen(int fd, const char *mode);
 int _IO_fclose(FILE *f);
 int __dprintf_chk(int fd, int flag, const char *format, ...);
 int __vdprintf_chk(int fd, int flag, const char *format, va_list ap);
+int __fprintf_chk(FILE *f, int flag, const char *format, ...);
+int __vfprintf_chk(FILE *f, int flag, const char *format, va_list ap);
+int _IO_getc(FILE *f);
+int _IO_putc(int c, FILE *f);
 
 enum preload_original {
 #define CALL(name, class, test, note) ORIGINAL_##name,

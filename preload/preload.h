@@ -148,6 +148,11 @@ void preload_stdio_number(int fd, bool private);
 /* What fopen() with that mode opens with. */
 int preload_open_flags(const char *mode);
 
+/* How many of stdin, stdout and stderr are private sockets' now. */
+extern int preload_following __attribute__((visibility("hidden")));
+/* What stands for libc's own stream f, if that is one of them; or f. */
+FILE *preload_stand_in(FILE *f);
+
 /* rights.c: private sockets in messages of the host's sockets */
 void preload_rights_sending(const struct msghdr *m);
 void preload_rights_not_sent(const struct msghdr *m);

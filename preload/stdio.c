@@ -9,9 +9,10 @@
  * A FILE of libc may come to stand before a private socket, when a program
  * puts one in place of 0, 1 or 2. Then the variable stdin, stdout or stderr is
  * given a stream of the above kind, until the number is the host's again; it
- * is never freed, the program may have taken a copy. What the program (or
- * libstdc++, for cin and cout) had copied before, and FILEs with other
- * numbers, write to the placeholder: ENOTCONN.
+ * is never freed, the program may have taken a copy. Who had copied the variable
+ * before (libstdc++, for cin and cout) hands libc's FILE to functions that are
+ * hooks as well (streams.c), and mean the other. FILEs with other numbers
+ * write to the placeholder: ENOTCONN.
  *
  * fclose() and freopen() of such a FILE close the number inside libc: what
  * stands behind it in the stack goes first.
@@ -38,9 +39,12 @@ static struct follower {
 	FILE **variable;
 	const char *mode;
 	FILE *libcs, *ours;
-} followers[] = { { &stdin, "r", NULL, NULL },
-		  { &stdout, "w", NULL, NULL },
-		  { &stderr, "w", NULL, NULL } };
+	bool follows;
+} followers[] = { { &stdin, "r", NULL, NULL, false },
+		  { &stdout, "w", NULL, NULL, false },
+		  { &stderr, "w", NULL, NULL, false } };
+
+int preload_following;
 
 /* What a FILE's functions are: how a stream of ours is told from libc's. */
 static const void *our_functions;
@@ -264,8 +268,21 @@ void preload_stdio_number(int fd, bool private)
 		set_buffering(w->ours, now);
 		w->libcs = now;
 		*w->variable = w->ours;
-	} else if (!private && now && now == w->ours) {
-		fflush(now);
-		*w->variable = w->libcs;
+		w->follows = true;
+		__atomic_fetch_add(&preload_following, 1, __ATOMIC_RELEASE);
+	} else if (!private && w->follows) {
+		fflush(w->ours);
+		if (now == w->ours)
+			*w->variable = w->libcs;
+		w->follows = false;
+		__atomic_fetch_sub(&preload_following, 1, __ATOMIC_RELEASE);
 	}
+}
+
+FILE *preload_stand_in(FILE *f)
+{
+	for (int i = 0; i < 3; i++)
+		if (followers[i].follows && followers[i].libcs == f)
+			return followers[i].ours;
+	return f;
 }

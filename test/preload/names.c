@@ -541,6 +541,7 @@ CASE(names_asynchronous)
 		nanosleep(&moment, NULL);
 	SHOW(threads_told);
 	show_request(&one);
+	show_request(&four);
 	list[0] = list[2] = list[3] = NULL;
 	SHOW(gai_suspend((const struct gaicb *const *)list, 4, NULL) == EAI_ALLDONE);
 }

@@ -150,3 +150,68 @@ CASE(stdio_replaced)
 	SHOW(freopen64("/no/such/file", "r", f) == NULL);
 	SHOW(fcntl(fd[0], F_GETFD));
 }
+
+int __fprintf_chk(FILE *f, int flag, const char *format, ...);
+int __vfprintf_chk(FILE *f, int flag, const char *format, va_list ap);
+
+__attribute__((format(printf, 2, 3))) static int formatted(FILE *f, const char *format, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vfprintf(f, format, ap);
+	va_end(ap);
+	va_start(ap, format);
+	n += __vfprintf_chk(f, 1, format, ap);
+	va_end(ap);
+	return n;
+}
+
+/* What was copied of stdin and stdout before a socket took their numbers. */
+CASE(stdio_copies)
+{
+	FILE *in = stdin, *out = stdout, *err = stderr;
+	int fd[2], kept = dup(1), kept_in = dup(0);
+	char *line = NULL, text[20] = "";
+	size_t room = 0;
+
+	stream_pair(fd);
+	fflush(out);
+	MUST(dup2(fd[0], 1) == 1);
+	MUST(fputs("fputs ", out) >= 0);
+	MUST(fwrite("fwrite ", 1, 7, out) == 7);
+	MUST(fputc('c', out) == 'c' && putc('d', out) == 'd');
+	MUST(fprintf(out, " %s", "fprintf") == 8);
+	MUST(__fprintf_chk(out, 1, " %s", "chk") == 4);
+	MUST(formatted(out, " %d", 7) == 4);
+	printf(" printf\n");
+	MUST(!fflush(out));
+	MUST(dup2(kept, 1) == 1);
+	show_received(fd[1], 6 + 7 + 2 + 8 + 4 + 4 + 8);
+	/* The number is the host's again, and so is the copy. */
+	SHOW(fputs("on the host\n", out));
+	SHOW(fflush(out));
+
+	MUST(dup2(fd[0], 0) == 0);
+	MUST(send(fd[1], "abone\ntwo\nthree;four\nfive\n", 28, 0) == 28);
+	SHOW(fgetc(in));
+	SHOW(ungetc('z', in));
+	SHOW(getc(in));
+	SHOW(getc(stdin));
+	SHOW(fgets(text, sizeof(text), in) != NULL);
+	fputs(text, out);
+	SHOW(getline(&line, &room, in));
+	fputs(line, out);
+	SHOW(getdelim(&line, &room, ';', in));
+	SHOW(fread(text, 1, 5, in));
+	SHOW(strncmp(text, "four\n", 5));
+	SHOW(fgets(text, sizeof(text), stdin) != NULL);
+	fputs(text, out);
+	MUST(dup2(fd[0], 2) == 2);
+	SHOW(fprintf(err, "to the socket\n"));
+	show_received(fd[1], 14);
+	SHOW(close(2));
+	SHOW(dup2(kept_in, 0));
+	free(line);
+}

@@ -86,6 +86,16 @@ def test_twin(programs: Path, case: str) -> None:
     assert run(*on_guise(programs / program, name)) == expected
 
 
+@pytest.mark.parametrize("words", [[], ["unsynchronized"]], ids=["as they are", "unsynchronized"])
+def test_streams_of_cpp(tmp_path: Path, words: list[str]) -> None:
+    program = tmp_path / "streams"
+    source = HERE / "streams.cc"
+    subprocess.run(["c++", "-std=c++17", "-O2", "-Wall", "-o", program, source], check=True)
+    expected = run(program, *words)
+    assert expected.endswith("on the host again\nended with 0\n"), expected
+    assert run(*on_guise(program, *words)) == expected
+
+
 # ---- names -----------------------------------------------------------------------------------
 
 
