@@ -74,6 +74,8 @@ void preload_let_go_to_search(const char *name);
 /* Has joined: the same, for good, if it has a leak sanitizer. */
 void preload_let_go_to_find_leaks(void);
 void preload_trace_again(void);
+/* tracing.c: the program wants another one to trace it */
+void preload_let_go(void);
 
 /* ending.c: before a filter for system calls is installed */
 void preload_sandbox(void);

@@ -80,6 +80,13 @@ void preload_let_go_to_execute(int dir, const char *path, int flags)
 	let_go = ask_to_let_go(s);
 }
 
+/* Crash reporters do so. */
+void preload_let_go(void)
+{
+	if (preload.stack && !preload_borrowed())
+		ask_to_let_go(preload.stack);
+}
+
 /* As execvp() finds it. */
 void preload_let_go_to_search(const char *name)
 {

@@ -397,6 +397,8 @@ HOOK int prctl(int option, ...)
 	va_end(ap);
 	if (unlikely(option == PR_SET_SECCOMP))
 		preload_sandbox();
+	if (unlikely(option == PR_SET_PTRACER) && b)
+		preload_let_go();
 	ret = HOST(prctl)(option, b, c, d, e);
 	if (unlikely(option == PR_SET_SYSCALL_USER_DISPATCH) && !ret && preload.stack)
 		dispatch_changed(b);

@@ -2,6 +2,7 @@
 /* A program that traces another one of its stack. */
 #include "case.h"
 
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
@@ -43,8 +44,33 @@ static void trace(bool by_child)
 	close(go[1]);
 }
 
+/* A child that names its parent as its tracer, which that then becomes. */
+static void named(void)
+{
+	int status, go[2], fd[2];
+	pid_t pid;
+	char c;
+
+	MUST(!pipe(go));
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		stream_pair(fd);
+		prctl(PR_SET_PTRACER, getppid(), 0, 0, 0); /* EINVAL without Yama */
+		MUST(write(go[1], "g", 1) == 1);
+		for (;;)
+			pause();
+	}
+	MUST(read(go[0], &c, 1) == 1);
+	SHOW(ptrace(PTRACE_SEIZE, pid, 0, 0));
+	kill(pid, SIGKILL);
+	MUST(waitpid(pid, &status, __WALL) == pid);
+	SHOW(WTERMSIG(status));
+}
+
 CASE(traces_a_member)
 {
+	named();
 	trace(true);
 	trace(false);
 }
