@@ -117,6 +117,7 @@ static void execute_script(const char *path, char **argv, int argc)
 	for (int i = 1; i <= argc; i++)
 		words[i + 1] = argv[i];
 	execve("/bin/sh", words, environ);
+	free(words);
 }
 
 bool enter_wanted(int argc, char **argv)

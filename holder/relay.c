@@ -11,7 +11,8 @@
  *
  * One thread does all of it, and never waits for anything but the next event: it sleeps
  * in the stack on an epoll of the stack's, with an epoll of the host's beside it. It
- * waits in the background (region/wait.c): a program's own waits see frames first.
+ * waits in the background (region/wait.c): a program's own waits see frames first. Where
+ * there are guests it sees them first itself, for they wait elsewhere.
  *
  * Everything is bounded: streams, flows, requests, and for each stream what is kept.
  * The host's sockets are closed with the stack; what a program sent before it ended is
@@ -239,7 +240,9 @@ static void *serve(void *arg)
 {
 	struct relay *r = arg;
 
-	guise_wait_in_background();
+	/* Guests have no waits in the stack but this one. */
+	if (!guests_interface(&r->guests))
+		guise_wait_in_background();
 	while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE))
 		turn(r);
 	stream_end_all(r);

@@ -7,11 +7,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
+from pathlib import Path
 
 import pytest
 from topology.process import run
-from topology.side import GUISE
+from topology.side import BUILD, GUISE
 
+TUN = Path(__file__).resolve().parents[2] / "bench" / "tun.py"
 FEW = ["getppid", "create-ms", "lo-bulk-1thread"]
 
 
@@ -74,3 +77,14 @@ def test_it_says_itself_whether_a_floor_is_kept() -> None:
         if abs(figure - float(found[5])) > 0.01:
             kept = figure < float(found[5]) if sign == "<=" else figure > float(found[5])
             assert found[4] == ("within" if kept else "MISSES"), text
+
+
+@pytest.mark.slow
+def test_programs_that_cannot_be_preloaded_are_measured_beside_the_host() -> None:
+    """bench/tun.py; which others are beside it is the machine's to say."""
+    if os.geteuid():
+        pytest.skip("needs root, to make network namespaces")
+    done = run([sys.executable, TUN, "1", "0.5"], env={"GUISE_BUILD": str(BUILD)}, seconds=240)
+    for name in ("tun-rr +us", r"tun-bulk +Gbit/s"):
+        found = re.search(rf"^{name} +host (\S+)  guise (\S+)", done.expect().text, re.M)
+        assert found and min(map(float, found.groups())) > 0, done
