@@ -279,6 +279,22 @@ static unsigned int gather(struct marks *m)
 	return m->n;
 }
 
+/* Memory of the stack for marks: where the dead still hold it, after a while. */
+static long memory_for(unsigned int n)
+{
+	const struct timespec moment = { .tv_nsec = 2000000 };
+	long memory;
+
+	for (int times = 0; times < 1500; times++) {
+		memory = guise_call(preload.stack, GUISE_NR_ALLOC,
+				    (long)(n * sizeof(struct guise_mark)), 0, 0, 0, 0, 0);
+		if (memory != -ENOMEM)
+			break;
+		host_sys(SYS_nanosleep, &moment, NULL);
+	}
+	return memory;
+}
+
 /* A place for the next program, if anything passes to it. Without one it joins anew. */
 static void prepare(struct guise_heir *heir, char *const *env, bool spawn)
 {
@@ -291,8 +307,7 @@ static void prepare(struct guise_heir *heir, char *const *env, bool spawn)
 	n = preload.stack && !switched_off(env) ? gather(&m) : 0;
 	if (!n)
 		return;
-	memory = guise_call(preload.stack, GUISE_NR_ALLOC, (long)(n * sizeof(*m.mark)), 0, 0, 0, 0,
-			    0);
+	memory = memory_for(n);
 	if ((unsigned long)memory > -4096UL) {
 		err = guise_fail((int)-memory, "the stack is full");
 	} else {

@@ -94,7 +94,12 @@ void preload_fork_prepare(void)
 		remember();
 	} else if (guise_heir_prepare(preload.stack, preload.ticket, &heir, NULL, 0,
 				      preload.stack_nudge)) {
-		preload_say("a child process goes without this one's sockets: %s", guise_error());
+		static bool said;
+
+		if (!said)
+			preload_say("a child process goes without this one's sockets: %s",
+				    guise_error());
+		said = true;
 		remember();
 	}
 	errno = saved;

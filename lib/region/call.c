@@ -138,7 +138,10 @@ long guise_call_attach(struct guise_stack *s, struct guise_slot *slot)
 	}
 	guise_inside_leave();
 	guise_signals_deliver();
-	return slot->task ? 0 : slot->ret;
+	if (slot->task)
+		return 0;
+	__atomic_sub_fetch(&s->region->online, 1, __ATOMIC_RELEASE);
+	return slot->ret;
 }
 
 void guise_call_exit(struct guise_stack *s, struct guise_slot *slot)

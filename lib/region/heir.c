@@ -8,12 +8,18 @@
 #include "host/sys.h"
 #include "region/join.h"
 #include "region/slot.h"
+#include "region/vcpu.h"
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
-int guise_heir_prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
-		       struct guise_mark *marks, unsigned int n, int keep)
+/* How long a place is waited for, when all are taken or the memory is. */
+#define PATIENCE_NS 3000000000ull
+#define MOMENT_NS   2000000
+
+static int prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
+		   struct guise_mark *marks, unsigned int n, int keep)
 {
 	int fd[GUISE_JOIN_MAX_FDS], fds;
 	struct guise_join_reply r;
@@ -31,6 +37,22 @@ int guise_heir_prepare(struct guise_stack *s, int ticket, struct guise_heir *hei
 	guise_heir_drop(heir);
 	return guise_fail((int)-ret, "the stack cannot take another process: %s",
 			  strerror((int)-ret));
+}
+
+/* Who makes children faster than the dead are buried has to wait for that. */
+int guise_heir_prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
+		       struct guise_mark *marks, unsigned int n, int keep)
+{
+	const struct timespec moment = { 0, MOMENT_NS };
+	uint64_t deadline = guise_host_now() + PATIENCE_NS;
+	int err;
+
+	for (;;) {
+		err = prepare(s, ticket, heir, marks, n, keep);
+		if ((err != -EAGAIN && err != -ENOMEM) || guise_host_now() > deadline)
+			return err;
+		host_sys(SYS_nanosleep, &moment, NULL);
+	}
 }
 
 void guise_heir_drop(struct guise_heir *heir)

@@ -9,13 +9,16 @@
 
 #include "host/sys.h"
 #include "region/call.h"
+#include "region/vcpu.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define GUISE_STACKS_PER_THREAD 8
+#define PATIENCE_NS             1000000000ull
 
 _Static_assert(sizeof(struct guise_slot) == 256, "slots are indexed by 256 bytes");
 _Static_assert(GUISE_OFF_HEADER + sizeof(struct guise_region) <= GUISE_OFF_SLOTS,
@@ -100,6 +103,21 @@ struct guise_slot *guise_slot_find(struct guise_stack *s)
 	return NULL;
 }
 
+/* What the dead have had is not free before they are buried: that is waited for. */
+static long attach(struct guise_stack *s, struct guise_slot *slot)
+{
+	const struct timespec moment = { 0, 2000000 };
+	uint64_t deadline = guise_host_now() + PATIENCE_NS;
+	long err;
+
+	for (;;) {
+		err = guise_call_attach(s, slot);
+		if ((err != -EAGAIN && err != -ENOMEM) || guise_host_now() > deadline)
+			return err;
+		host_sys(SYS_nanosleep, &moment, NULL);
+	}
+}
+
 struct guise_slot *guise_slot_attach(struct guise_stack *s)
 {
 	struct guise_slot *slot = guise_slot_find(s);
@@ -118,7 +136,7 @@ struct guise_slot *guise_slot_attach(struct guise_stack *s)
 	slot = guise_slot_take(s, s->proc);
 	if (!slot)
 		return NULL;
-	err = guise_call_attach(s, slot);
+	err = attach(s, slot);
 	if (err) {
 		guise_slot_give(s, slot);
 		guise_fail((int)-err, "the stack has no room for another task");

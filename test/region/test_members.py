@@ -74,6 +74,12 @@ def test_storm_of_signals_loses_nothing(flag: str) -> None:
         assert flag == "never" or interrupted == "interrupted 0"
 
 
+def test_children_that_come_and_go_leave_nothing_in_the_region() -> None:
+    """In a small one, which cannot hold what each of them would leave."""
+    words = ["run", "--memory", "32M", "--link", "none", "--", PROGRAMS / "forks", "1000"]
+    assert run([GUISE, *words], seconds=120).expect().text == "1000 0 0\n"
+
+
 QUEUED = 300_000
 
 
