@@ -4,10 +4,12 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -91,6 +93,22 @@ func TestMistakesAreNamedWithLineKeyAndWhatIsAllowed(t *testing.T) {
 		if _, ok := err.(Mistake); !ok || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.40q: %#v is no sentence about a mistake", text, err)
 		}
+	}
+}
+
+// The parser counts lines from the beginning for each key; a file of keys took half a minute.
+func TestLinesOfALongFileAreFoundInTimeThatGrowsWithItsLength(t *testing.T) {
+	read := func(links int) time.Duration {
+		text := []byte(strings.Repeat("[[link]]\n", links))
+		start := time.Now()
+		if found := locate(text); found[fmt.Sprintf("link.%d", links-1)] != links {
+			t.Errorf("the last of %d links is not where it is", links)
+		}
+		return time.Since(start)
+	}
+	// 32 times the length took 1000 times as long.
+	if short, long := read(800), read(25600); long > 200*short+time.Second {
+		t.Errorf("800 links take %v, and 25600 take %v", short, long)
 	}
 }
 

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"sort"
 	"strconv"
 	"strings"
 
@@ -17,13 +18,20 @@ type positions map[string]int
 func locate(text []byte) positions {
 	found, counts := positions{}, map[string]int{}
 	var table []string
+	var ends []int // of the lines
+	for i, c := range text {
+		if c == '\n' {
+			ends = append(ends, i)
+		}
+	}
 	p := unstable.Parser{}
 	p.Reset(text)
 	line := func(n *unstable.Node, otherwise int) int {
 		if n.Raw.Length == 0 {
 			return otherwise
 		}
-		return p.Shape(n.Raw).Start.Line
+		// (The parser's own Shape counts from the beginning each time.)
+		return 1 + sort.SearchInts(ends, int(n.Raw.Offset))
 	}
 	// resolve puts the number of the current table behind each list of tables.
 	resolve := func(keys []string) (path []string) {

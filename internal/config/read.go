@@ -28,7 +28,7 @@ func (m Mistake) Error() string { return m.text }
 func mistake(format string, args ...any) error { return Mistake{fmt.Sprintf(format, args...)} }
 
 // largest is more than any file of this kind has.
-const largest = 1 << 20
+const largest = 256 << 10
 
 // ReadFile reads a file, or standard input where the path is -. Its name, if it does
 // not say one itself, is that of the file.
