@@ -64,7 +64,7 @@ HOOK ssize_t getdelim(char **line, size_t *room, int end, FILE *f)
 
 HOOK ssize_t getline(char **line, size_t *room, FILE *f)
 {
-	return getdelim(line, room, '\n', f);
+	return HOST(getline)(line, room, meant(f));
 }
 
 HOOK int fflush(FILE *f)
