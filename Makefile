@@ -75,7 +75,9 @@ version := $(shell . ./versions.env && echo $$GUISE_VERSION)
 c_dialect := -std=gnu11 -D_GNU_SOURCE= -DGUISE_VERSION=$(version) -Iinclude -Ilib
 c_warnings := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 c_flags := $(c_dialect) $(c_warnings) -fPIC -fvisibility=hidden -pthread
-sanitize = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+# Sanitizers confuse the compiler's view of what is initialized: its warnings count without them.
+sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+c_errors := $(if $(SANITIZE),-Wno-error)
 test_sanitize := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # Objects as shipped in $(BUILD)/obj, and those of the unit tests in $(BUILD)/unit/obj.
@@ -85,13 +87,12 @@ test_objects = $(patsubst %.c,$(BUILD)/unit/obj/%.o,$(1))
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call what,CC,$<)
-	$(Q)$(CC) $(CFLAGS) $(c_flags) $(sanitize) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS) $(c_flags) $(c_errors) $(sanitize) -MMD -MP -c -o $@ $<
 
-# Sanitizers confuse the compiler's view of what is initialized: its warnings count above only.
 $(BUILD)/unit/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call what,CC test,$<)
-	$(Q)$(CC) -O1 -g $(filter-out -Werror,$(c_flags)) $(test_sanitize) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) -O1 -g $(c_flags) -Wno-error $(test_sanitize) -MMD -MP -c -o $@ $<
 
 # $(BUILD)/list/FOLDER names the sources of a folder; what is made of all of them depends on it,
 # and so notices that one is gone.
@@ -150,8 +151,11 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libguise.so Makefile
 		-L$(BUILD) -lguise '-Wl,-rpath,$$ORIGIN/..'
 
 # Programs that tests run, on guise or on the host: only those that call libguise are linked to it.
-# Wrong arguments are their trade.
+# Wrong arguments are their trade; and so twins are built without sanitizers, which forbid them.
 test_warnings := $(c_warnings) -Wno-array-bounds -Wno-nonnull -Wno-stringop-overflow -Wno-stringop-overread
+$(BUILD)/test/build/%: sanitize :=
+$(BUILD)/test/call/%: sanitize :=
+$(BUILD)/test/host/%: sanitize :=
 $(BUILD)/test/%: test/%.c $(BUILD)/libguise.so Makefile
 	@mkdir -p $(@D)
 	$(call what,CC,$<)
@@ -231,10 +235,14 @@ $(BUILD)/guise-kernel-planted: $(BUILD)/guise-kernel FORCE
 	@KERNEL_CONFIG='net planted' linux/build.sh $(BUILD)/linux-planted
 	@ln -f $(BUILD)/linux-planted/guise-kernel $@
 
+# In a program whose preload library has sanitizers, their runtime is loaded next to it.
+go_flags := $(if $(filter address%,$(SANITIZE)),-ldflags \
+	'-X guise/internal/holder.sanitizer=$(shell realpath "$$($(CC) -print-file-name=libasan.so)")')
+
 # go leaves an unchanged program's time alone.
 $(BUILD)/guise: $(go_sources)
 	$(call what,GO,$@)
-	$(Q)CGO_ENABLED=0 $(go_for) $(GO) build -trimpath -buildvcs=false -o $@ ./cmd/guise
+	$(Q)CGO_ENABLED=0 $(go_for) $(GO) build -trimpath -buildvcs=false $(go_flags) -o $@ ./cmd/guise
 	@touch $@
 
 # ---- arm64 --------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 
 void *preload_originals[ORIGINALS];
 
@@ -20,13 +21,29 @@ static long missing(void)
 }
 
 /*
+ * A library that is built with AddressSanitizer looks in libc itself: next to it
+ * comes the sanitizer's runtime, which would take each bad pointer of the program,
+ * for the host's kernel to answer with EFAULT, for an error of guise's. New
+ * threads alone are made through it, as it must know them.
+ */
+static void *after(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+#else
+	return RTLD_NEXT;
+#endif
+}
+
+/*
  * Two threads may both look; they find the same. dlsym() may call malloc,
  * whose replacement may read a file: then this is entered again, for another
  * name, which is fine.
  */
 void *preload_find_original(enum preload_original which)
 {
-	void *function = dlsym(RTLD_NEXT, names[which]);
+	bool of_threads = which == ORIGINAL_pthread_create || which == ORIGINAL_thrd_create;
+	void *function = dlsym(of_threads ? RTLD_NEXT : after(), names[which]);
 
 	if (!function)
 		function = (void *)missing;

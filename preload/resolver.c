@@ -126,14 +126,15 @@ void resolver_run(struct resolver *r)
 	for (;;) {
 		ares_socket_t fd[ARES_GETSOCK_MAXNUM];
 		struct pollfd p[ARES_GETSOCK_MAXNUM];
-		int bits = ares_getsock(r->channel, fd, ARES_GETSOCK_MAXNUM);
+		/* c-ares' own macros shift a 1 into the sign. */
+		unsigned int bits = (unsigned int)ares_getsock(r->channel, fd, ARES_GETSOCK_MAXNUM);
 		struct timeval t, *left = ares_timeout(r->channel, NULL, &t);
 		nfds_t n = 0;
 		int ready;
 
 		for (int i = 0; i < ARES_GETSOCK_MAXNUM; i++) {
-			short events = (ARES_GETSOCK_READABLE(bits, i) ? POLLIN : 0) |
-				       (ARES_GETSOCK_WRITABLE(bits, i) ? POLLOUT : 0);
+			short events = (bits >> i & 1 ? POLLIN : 0) |
+				       (bits >> (i + ARES_GETSOCK_MAXNUM) & 1 ? POLLOUT : 0);
 
 			if (events)
 				p[n++] = (struct pollfd){ .fd = fd[i], .events = events };

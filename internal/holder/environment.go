@@ -10,6 +10,10 @@ import (
 	"strings"
 )
 
+// sanitizer is the path of the runtime that a preload library built with
+// sanitizers needs behind it; the linker sets it in such a build (Makefile).
+var sanitizer string
+
 // Environment is environ with the variables that put a program on the stack.
 // What is preloaded already stays, and comes first.
 func Environment(environ []string, preload string, ticket int, mptcp bool) ([]string, error) {
@@ -18,10 +22,13 @@ func Environment(environ []string, preload string, ticket int, mptcp bool) ([]st
 			"move guise to another directory", preload)
 	}
 	preloads := preload
+	if sanitizer != "" {
+		preloads += ":" + sanitizer
+	}
 	env := slices.DeleteFunc(WithoutStack(environ), func(v string) bool {
 		before, ok := strings.CutPrefix(v, preloadVariable)
 		if ok && before != "" {
-			preloads = before + ":" + preload
+			preloads = before + ":" + preloads
 		}
 		return ok
 	})
@@ -57,7 +64,7 @@ func WithoutStack(environ []string) []string {
 		case "GUISE_STACK", "GUISE_PLACE", "GUISE_PRELOAD", "GUISE_MPTCP", "GUISE_RESOLV_CONF", "GUISE_HOSTS":
 		case "LD_PRELOAD":
 			others := slices.DeleteFunc(strings.FieldsFunc(value, separates),
-				func(p string) bool { return filepath.Base(p) == Preload })
+				func(p string) bool { return filepath.Base(p) == Preload || p == sanitizer })
 			if len(others) > 0 {
 				env = append(env, preloadVariable+strings.Join(others, ":"))
 			}

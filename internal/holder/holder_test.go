@@ -36,6 +36,20 @@ func TestPreloadIsAppended(t *testing.T) {
 	}
 }
 
+func TestASanitizersRuntimeComesBehindThePreloadLibrary(t *testing.T) {
+	sanitizer = "/lib/libasan.so"
+	defer func() { sanitizer = "" }()
+	for _, before := range []string{"LD_PRELOAD=a.so", "LD_PRELOAD=a.so:/lib/libguise-preload.so:/lib/libasan.so"} {
+		got, err := Environment([]string{before}, "/lib/libguise-preload.so", 1000, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "LD_PRELOAD=a.so:/lib/libguise-preload.so:/lib/libasan.so"; got[0] != want {
+			t.Errorf("got %q, want %q", got[0], want)
+		}
+	}
+}
+
 func TestHolderIsOnNoStack(t *testing.T) {
 	got := holderEnvironment([]string{"LD_PRELOAD=/x/libguise-preload.so", "GUISE_STACK=3", "GUISE_KERNEL=k", "GUISE_LIBDIR=l"})
 	here, err := os.Getwd()
