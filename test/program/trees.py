@@ -109,7 +109,7 @@ def children():
             if not pid:
                 os._exit(7)
             print(os.waitpid(pid, 0)[1], len(seen) - before)
-            subprocess.run(["true"], check=True, stdin=s.dup())
+            subprocess.run(["true"], check=True, stdin=s.fileno())
     try:
         os.wait()
     except ChildProcessError as error:
@@ -118,22 +118,22 @@ def children():
 
 def inherited():
     """subprocess, with sockets for its stdin and stdout, kept open, or closed."""
-    here, there = socket.socket(), socket.socket()
-    here.bind(("127.0.0.1", 0))
-    here.listen()
-    for words, keep in (
-        (["sh", "-c", "cat; echo done"], False),
-        (["env", "-i", "/bin/cat"], False),
-        ([sys.executable, "-c", "import sys; sys.stdout.write(sys.stdin.read()[::-1])"], True),
-    ):
-        there = socket.create_connection(here.getsockname())
-        end, _ = here.accept()
-        with subprocess.Popen(words, stdin=end, stdout=end, close_fds=not keep) as process:
-            end.close()
-            there.sendall(b"to and fro")
-            there.shutdown(socket.SHUT_WR)
-            print(b"".join(iter(lambda s=there: s.recv(100), b"")), process.wait())
-        there.close()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        for words, keep in (
+            (["sh", "-c", "cat; echo done"], False),
+            (["env", "-i", "/bin/cat"], False),
+            ([sys.executable, "-c", "import sys; print(sys.stdin.read()[::-1])"], True),
+        ):
+            there = socket.create_connection(listener.getsockname())
+            end, _ = listener.accept()
+            with subprocess.Popen(
+                words, stdin=end.fileno(), stdout=end.fileno(), close_fds=not keep
+            ) as process:
+                end.close()
+                there.sendall(b"to and fro")
+                there.shutdown(socket.SHUT_WR)
+                print(there.makefile("rb").read(), process.wait())
+            there.close()
 
 
 if __name__ == "__main__":
