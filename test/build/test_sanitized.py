@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whole programs built with the address and undefined-behaviour sanitizers: the preload library,
+the holder with its relays and libguise pass the suites, and the sanitizers have nothing to report.
+
+Every process writes what AddressSanitizer reports into files of one folder. GCC's other runtime,
+for undefined behaviour, only ever uses standard error; it ends the program, which the suite sees.
+A leak counts when guise's own code is in the stack of the allocation: other programs leak as they
+like. The runtime of the sanitizer is loaded behind the preload library, so that what programs
+allocate is watched, and the bad pointers that they pass on purpose come to guise first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from topology.side import BUILD
+
+ROOT = Path(__file__).resolve().parents[2]
+TREE = BUILD / "asan"
+SANITIZE = "address,undefined"
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
+
+SUITES = {
+    "preload": ["test/preload"],
+    "fault": ["test/fault/test_endings.py"],
+}
+# Debian's curl hangs in setlocale() as soon as the sanitizer's runtime is preloaded, without guise
+# as well; and that runtime cannot report at the end of a program that has no descriptor left.
+NOT_HERE = "not curl and not limits"
+# A descriptor that is none costs libc's own vdprintf() a buffer.
+LIBCS = "__vdprintf_internal"
+OURS = re.compile(r"\b(?:preload|lib/\w+|holder)/\w+\.[ch]:\d+")
+
+
+@pytest.fixture(scope="session")
+def tree() -> Path:
+    """build/asan, with the kernel of build/."""
+    sources = [source for source in ROOT.glob("test/*/*.c") if source.parent.name != "isa"]
+    programs = [str(TREE / source.relative_to(ROOT).with_suffix("")) for source in sources]
+    ours = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "GUISE_BUILD"}
+    done = subprocess.run(
+        ["make", "-j2", f"BUILD={TREE}", f"SANITIZE={SANITIZE}", "all", *programs],
+        cwd=ROOT,
+        env={key: value for key, value in os.environ.items() if key not in ours},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return TREE
+
+
+def environment(reports: Path) -> dict[str, str]:
+    """In which reports become files, and an error ends the program with SIGABRT."""
+    reports.mkdir()
+    reports.chmod(0o1777)
+    how = f"abort_on_error=1:exitcode=0:log_exe_name=1:log_path={reports}/address"
+    return {
+        **os.environ,
+        "GUISE_BUILD": str(TREE),
+        "ASAN_OPTIONS": f"{how}:detect_leaks=1:fast_unwind_on_malloc=0",
+        "UBSAN_OPTIONS": "abort_on_error=1:print_stacktrace=1",
+    }
+
+
+def complaints(reports: Path) -> list[str]:
+    """What the sanitizers found wrong with guise."""
+    found = []
+    for file in sorted(reports.iterdir()):
+        text = file.read_text("utf-8", errors="replace")
+        if "ERROR: AddressSanitizer" in text:
+            found.append(f"{file.name}:\n{text}")
+        for leak in re.findall(r"^Direct leak of .*(?:\n +#.*)+", text, re.MULTILINE):
+            if OURS.search(leak) and LIBCS not in leak:
+                found.append(f"{file.name}:\n{leak}")
+    return found
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_nothing_is_reported_while_a_suite_passes(tree: Path, tmp_path: Path, suite: str) -> None:
+    reports = tmp_path / "reports"
+    chosen = ["-m", "not slow and not soak", "-k", NOT_HERE]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *chosen, *SUITES[suite]],
+        cwd=ROOT,
+        env=environment(reports),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    found = complaints(reports)
+    assert not found, "\n".join(found)
+    assert done.returncode == 0, done.stdout[-8000:]
+    assert re.search(r"\b[1-9]\d* passed", done.stdout), done.stdout
+
+
+# ---- that it can fail ----------------------------------------------------------------------------
+
+
+def run_wrong(tmp_path: Path, tree: Path, mistake: str) -> tuple[int, list[str]]:
+    """A program whose own mistake shows in guise's code, without a sanitizer of its own; its
+    status, and what is reported."""
+    reports = tmp_path / "reports"
+    done = subprocess.run(
+        [tree / "guise", "run", "--link", "none", "--", tree / "test/build/wrong", mistake],
+        env=environment(reports),
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, complaints(reports) + [text for text in [done.stderr] if text]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ("overflow", r"ERROR: AddressSanitizer: heap-buffer-overflow(?:.*\n)+?.* preload/poll.c:"),
+        ("misaligned", r"preload/poll.c:\d+:\d+: runtime error: .* misaligned address"),
+    ],
+)
+def test_an_error_is_found(tree: Path, tmp_path: Path, mistake: str, words: str) -> None:
+    status, found = run_wrong(tmp_path, tree, mistake)
+    assert status == -signal.SIGABRT
+    assert re.search(words, "\n".join(found))
+
+
+def test_a_leak_is_found(tree: Path, tmp_path: Path) -> None:
+    status, found = run_wrong(tmp_path, tree, "leak")
+    assert status == 0
+    assert len(found) == 1 and "preload/getaddrinfo.c:" in found[0]
+
+
+def test_no_mistake_is_no_report(tree: Path, tmp_path: Path) -> None:
+    assert run_wrong(tmp_path, tree, "none") == (0, [])
