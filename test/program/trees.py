@@ -99,17 +99,20 @@ def many():
 
 def children():
     """SIGCHLD comes once for each child that the program made, and there is no other child."""
-    seen = []
-    signal.signal(signal.SIGCHLD, lambda *_: seen.append(1))
+    wanted = [signal.SIGCHLD]
+    signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         for _ in range(5):
-            before = len(seen)
             pid = os.fork()
             if not pid:
                 os._exit(7)
-            print(os.waitpid(pid, 0)[1], len(seen) - before)
-            subprocess.run(["true"], check=True, stdin=s.fileno())
+            heard = signal.sigtimedwait(wanted, 60)
+            print(heard and (heard.si_pid == pid, heard.si_status), os.waitpid(pid, 0)[1])
+            with subprocess.Popen(["true"], stdin=s.fileno()) as process:
+                heard = signal.sigtimedwait(wanted, 60)
+                print(heard and (heard.si_pid == process.pid, heard.si_status), process.wait())
+        print(signal.sigtimedwait(wanted, 0))
     try:
         os.wait()
     except ChildProcessError as error:

@@ -76,7 +76,8 @@ def test_storm_of_signals_loses_nothing(flag: str) -> None:
 
 def test_children_that_come_and_go_leave_nothing_in_the_region() -> None:
     """In a small one, which cannot hold what each of them would leave."""
-    words = [GUISE, "run", "--memory", "32M", "--link", "none", "--", PROGRAMS / "forks", "1000"]
+    words: list[Word] = [GUISE, "run", "--memory", "32M", "--link", "none"]
+    words += ["--", PROGRAMS / "forks", "1000"]
     assert run(words, seconds=120).expect().text == "1000 0 0\n"
 
 
