@@ -66,7 +66,7 @@ class Failed(Exception):
     """A program that was to be measured does not work here."""
 
 
-def run(*words: str, seconds: float = 0) -> str:
+def run(*words: str, seconds: int = 0) -> str:
     """In a session of its own, of which nothing is left when it takes too long."""
     program = subprocess.Popen(
         words,
@@ -167,20 +167,20 @@ def way(kind: str, words: list[str]) -> str:
     return run(*near, *words)
 
 
-def bulk(kind: str, seconds: float) -> float:
+def bulk(kind: str, seconds: int) -> float:
     # One second longer than is counted, for the start.
     words = ["iperf3", "-J", "-c", ADDRESS, "-p", str(BULK), "-t", str(seconds), "-O", "1"]
     return float(json.loads(way(kind, words))["end"]["sum_received"]["bits_per_second"]) / 1e9
 
 
-def round_trip(kind: str, seconds: float) -> float:
+def round_trip(kind: str, seconds: int) -> float:
     words = [sys.executable, "-c", ROUND_TRIPS, ADDRESS, str(ECHO), str(seconds)]
     return float(way(kind, words))
 
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 2
+    seconds = int(sys.argv[2]) if len(sys.argv) > 2 else 2  # iperf3 knows no parts of one
     if os.geteuid():
         sys.exit("needs root, to make network namespaces")
     kinds = ["host", "guise"]
@@ -198,6 +198,7 @@ def main() -> None:
                         found[kind].append(measure(kind, seconds))
                     except Failed as why:
                         del found[kind]
+                        kinds.remove(kind)
                         print(f"{name}: {kind} is left out: {why}")
             medians = (f"{kind} {statistics.median(all):.3g}" for kind, all in found.items())
             print(f"{name:9} {unit:7} {'  '.join(medians)}", flush=True)

@@ -80,11 +80,12 @@ def test_it_says_itself_whether_a_floor_is_kept() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_programs_that_cannot_be_preloaded_are_measured_beside_the_host() -> None:
     """bench/tun.py; which others are beside it is the machine's to say."""
     if os.geteuid():
         pytest.skip("needs root, to make network namespaces")
-    done = run([sys.executable, TUN, "1", "0.5"], env={"GUISE_BUILD": str(BUILD)}, seconds=240)
+    done = run([sys.executable, TUN, "1", "1"], env={"GUISE_BUILD": str(BUILD)}, seconds=240)
     for name in ("tun-rr +us", r"tun-bulk +Gbit/s"):
         found = re.search(rf"^{name} +host (\S+)  guise (\S+)", done.expect().text, re.M)
         assert found and min(map(float, found.groups())) > 0, done
