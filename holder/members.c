@@ -98,6 +98,9 @@ static void trace(struct guise_server *v, unsigned int proc)
 	struct watch *w = v->context;
 	int err = w->tracer ? tracer_seize(w->tracer, r->procs[proc].pid) : -EPERM;
 
+	/* A child that was short-lived: its zombie cannot be traced, and need not be. */
+	if (err == -EPERM && guise_server_ended(v, proc))
+		err = -ESRCH;
 	r->untraced -= r->procs[proc].untraced; /* this is a second try */
 	r->procs[proc].untraced = err && err != -ESRCH;
 	r->untraced += r->procs[proc].untraced;
