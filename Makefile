@@ -235,6 +235,16 @@ $(BUILD)/guise-kernel-planted: $(BUILD)/guise-kernel FORCE
 	@KERNEL_CONFIG='net planted' linux/build.sh $(BUILD)/linux-planted
 	@ln -f $(BUILD)/linux-planted/guise-kernel $@
 
+# Linux 6.1, for tests.
+$(BUILD)/guise-kernel-6.1: FORCE
+	@mkdir -p $(BUILD)/linux-6.1
+	@KERNEL_SRC=$(linux_6_1) linux/build.sh $(BUILD)/linux-6.1
+	@ln -f $(BUILD)/linux-6.1/guise-kernel $@
+
+# Debian 13 has no source of 6.1.
+linux_6_1 := $(shell . ./versions.env && echo $$LINUX_TARBALL_6_1)
+other_kernels := $(if $(wildcard $(linux_6_1)),$(BUILD)/guise-kernel-6.1)
+
 # In a program whose preload library has sanitizers, their runtime is loaded next to it.
 go_flags := $(if $(filter address%,$(SANITIZE)),-ldflags \
 	'-X guise/internal/holder.sanitizer=$(shell realpath "$$($(CC) -print-file-name=libasan.so)")')
@@ -269,7 +279,8 @@ check: all arm64 $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-
 	@$(CHECK) lint unit go pytest
 
 ## check-all: as check, with the slow tests, such as fresh Debian systems
-check-all: all arm64 $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted
+check-all: all arm64 $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted \
+		$(other_kernels)
 	@$(CHECK) lint unit go pytest-all
 
 ## soak: the tests that run for hours

@@ -15,8 +15,8 @@
 #  1. The tarball is unpacked into the cache, which all checkouts share. Nothing
 #     there is ever changed.
 #  2. BUILD/linux becomes a source tree made of links: everything leads to the
-#     cache, arch/guise to this checkout. Only files that linux/patches changes
-#     are real, with the patches applied.
+#     cache, arch/guise to this checkout. Only files that linux/patches/SERIES
+#     changes are real, with the patches applied.
 #  3. Kbuild works in BUILD/linux/out. A folder directly below the source makes
 #     it use relative paths only, so that objects do not depend on where the
 #     checkout is and ccache finds those of another one. What it says goes to
@@ -65,7 +65,7 @@ identify_source() {
 	elif [ -d "$source" ]; then
 		source_key=
 		tree=$(cd "$source" && pwd -P)
-		check_series "$tree"
+		find_series "$tree"
 	elif [ -n "${KERNEL_SRC:-}" ]; then
 		fail "KERNEL_SRC=$source does not exist"
 	else
@@ -74,8 +74,8 @@ identify_source() {
 	fi
 }
 
-# Refuses the tree $1 if the port does not know its series.
-check_series() {
+# Sets series: that of the tree $1, which is refused if the port does not know it.
+find_series() {
 	[ -f "$1/Makefile" ] || fail "$source is not a kernel source tree: it has no Makefile"
 	series=$(sed -n -e 's/^VERSION = //p' -e 's/^PATCHLEVEL = //p' "$1/Makefile" | paste -s -d .)
 	for known in $LINUX_SUPPORTED; do
@@ -119,9 +119,10 @@ unpack() {
 			--exclude='*/drivers/gpu/*.[ch]' --exclude='*/sound/*.[ch]' \
 			--exclude='*.dts' --exclude='*.dtsi' --exclude='*/Documentation/*/*' \
 			--exclude='*/tools/testing' --exclude='*/tools/perf'
-		check_series "$tmp"
+		find_series "$tmp"
 		mv "$tmp" "$tree"
 	fi
+	find_series "$tree"
 	touch "$tree"
 	prune "$cache/source"
 	exec 8>&-
@@ -147,7 +148,7 @@ lay_over() {
 # patched here: one whose patch is gone gets its first content back, as a file,
 # because through a link it would look older than its object.
 apply_patches() {
-	set -- "$root"/linux/patches/*.patch
+	set -- "$root/linux/patches/$series"/*.patch
 	[ -e "$1" ] || set --
 	work=$build/linux.patched # the lock is ours, and so is this name
 	rm -rf "$work"

@@ -29,6 +29,7 @@
 #include <linux/wait.h>
 
 #include <asm/guise.h>
+#include <asm/series.h>
 #include <asm/unistd.h>
 
 /* Requests to pid 1 and to the leaders: slots that want a task. */

@@ -13,7 +13,7 @@
  * queue. It is deferred: the slot is marked and chained, and whoever carries
  * wakes that host thread when it gives up the virtual CPU. That thread takes
  * the virtual CPU itself, and only then is its task made runnable. The patch
- * 0001 in linux/patches asks for this in try_to_wake_up().
+ * 0001 in each folder of linux/patches asks for this in try_to_wake_up().
  */
 #include <linux/cpu.h>
 #include <linux/kernel.h>

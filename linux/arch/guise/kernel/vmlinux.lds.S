@@ -84,6 +84,9 @@ SECTIONS
 		TEXT_TEXT
 		SCHED_TEXT
 		LOCK_TEXT
+#ifdef CPUIDLE_TEXT /* a section of its own, before Linux 6.3 */
+		CPUIDLE_TEXT
+#endif
 		KPROBES_TEXT
 		ENTRY_TEXT
 		IRQENTRY_TEXT

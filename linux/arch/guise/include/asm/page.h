@@ -70,5 +70,9 @@ static inline void *pfn_to_virt(unsigned long pfn)
 #include <asm-generic/memory_model.h>
 #include <asm-generic/getorder.h>
 
+#ifndef pfn_valid /* before Linux 6.4, asm-generic/memory_model.h had none */
+#define pfn_valid(pfn)		((pfn) < PHYS_PFN(__pa(guise_memory_end)))
+#endif
+
 #endif
 #endif

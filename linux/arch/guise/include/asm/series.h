@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What older series of Linux, which the port is kept working with, have under another name or with
+ * other parameters. The port is written for the newest one; this file, and the series' folder of
+ * linux/patches, are all that knows of others.
+ */
+#ifndef _ASM_GUISE_SERIES_H
+#define _ASM_GUISE_SERIES_H
+
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+
+#include <linux/sched/signal.h>
+
+#define dequeue_signal(mask, info, type) dequeue_signal(current, mask, info, type)
+
+#endif
+#endif
