@@ -71,6 +71,11 @@ def test_passt_ends_with_the_stack_whoever_is_killed(user: UserSide, victim: str
             process.signal(signal.SIGTERM)
             process.finish()
         eventually(lambda: not passts(user.far), "passt has ended")
+        if victim != "program":
+            # What the holder would have removed, any guise command does: its socket.
+            assert list(user.run_dir.glob("*.sock"))
+            user.call("ls").expect()
+            assert not list(user.run_dir.glob("*.sock"))
 
 
 def test_a_user_pings_through_passt(user: UserSide, tmp_path: Path, leftovers: Leftovers) -> None:
