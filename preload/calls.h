@@ -273,6 +273,9 @@ CALL(sigignore, signal, signal_forms, "")
 CALL(siginterrupt, signal, signal_forms, "")
 CALL(pthread_cancel, signal, cancel_waiting, "Wakes a thread that waits in the stack, by SIGURG \
 or SIGWINCH, whichever the program does not handle.")
+CALL(pthread_setcanceltype, signal, cancel_asynchronous, "A thread that may end anywhere ends \
+outside the stack.")
+CALL(pthread_setcancelstate, signal, cancel_asynchronous, "")
 ALIAS(__sigaction, sigaction)
 ALIAS(__sysv_signal, sysv_signal)
 ALIAS(bsd_signal, signal)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pthread_cancel of a thread that waits in the stack.
+ * pthread_cancel of a thread that waits in the stack, or that may be cancelled
+ * anywhere.
  *
  * libc wakes a thread only in its own cancellation points; one that waits in
  * the stack would sleep on. So it is sent a signal as well, for which guise
@@ -13,6 +14,12 @@
  * The signal is one that the program does not handle and that does nothing by
  * default: SIGURG, or else SIGWINCH. With handlers for both, a thread ends at
  * its next call only.
+ *
+ * A thread that asks for asynchronous cancellation (iperf3's do) must not end
+ * inside the stack, where it may hold the virtual CPU or a leader's place. So
+ * libc never hears of it: to libc cancellation stays deferred, and the handler is
+ * a cancellation point wherever the thread is but inside the stack. Such a thread
+ * ends late if it blocks the signal.
  */
 #include "cancel.h"
 
@@ -28,6 +35,8 @@
 #endif
 
 __thread bool preload_cancellable __attribute__((tls_model("initial-exec")));
+static __thread bool asynchronous __attribute__((tls_model("initial-exec")));
+static bool some_asynchronous; /* a thread has asked for it, once */
 
 /* AddressSanitizer does not see that a cancelled thread leaves the functions that it is in: what it
  * knows of their stack is taken back before. */
@@ -38,13 +47,17 @@ static void leave_functions(void)
 #endif
 }
 
+static void end_if_cancelled(void)
+{
+	leave_functions();
+	pthread_testcancel();
+}
+
 static void wake(int sig)
 {
 	(void)sig;
-	if (!preload_cancellable)
-		return;
-	leave_functions();
-	pthread_testcancel();
+	if (preload_cancellable || asynchronous)
+		end_if_cancelled();
 }
 
 /* The signal to wake with, its handler installed; 0 if there is none. */
@@ -84,13 +97,40 @@ static bool uses_stack(pthread_t thread)
 
 HOOK int pthread_cancel(pthread_t thread)
 {
-	bool inside = thread != pthread_self() && uses_stack(thread);
+	bool self = thread == pthread_self();
+	bool woken = !self &&
+		     (__atomic_load_n(&some_asynchronous, __ATOMIC_ACQUIRE) || uses_stack(thread));
 	int saved = errno, ret, sig;
 
 	ret = HOST(pthread_cancel)(thread);
-	sig = inside && !ret ? wake_signal() : 0;
+	sig = woken && !ret ? wake_signal() : 0;
 	if (sig)
 		pthread_kill(thread, sig);
+	if (self && asynchronous)
+		end_if_cancelled();
 	errno = saved;
+	return ret;
+}
+
+HOOK int pthread_setcanceltype(int type, int *old)
+{
+	if (type != PTHREAD_CANCEL_DEFERRED && type != PTHREAD_CANCEL_ASYNCHRONOUS)
+		return EINVAL;
+	if (old)
+		*old = asynchronous ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED;
+	asynchronous = type == PTHREAD_CANCEL_ASYNCHRONOUS;
+	if (asynchronous) {
+		__atomic_store_n(&some_asynchronous, true, __ATOMIC_RELEASE);
+		end_if_cancelled();
+	}
+	return 0;
+}
+
+HOOK int pthread_setcancelstate(int state, int *old)
+{
+	int ret = HOST(pthread_setcancelstate)(state, old);
+
+	if (!ret && asynchronous && state == PTHREAD_CANCEL_ENABLE)
+		end_if_cancelled();
 	return ret;
 }

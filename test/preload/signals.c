@@ -8,7 +8,7 @@
 /* The obsolete calls are hooked, so they are tried. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-static volatile sig_atomic_t caught, count;
+static volatile sig_atomic_t caught, count, second;
 static char buf[16];
 
 static void catch(int sig)
@@ -199,6 +199,69 @@ CASE(cancel_pending)
 	MUST(!pthread_join(thread, &result));
 	SHOW(result == PTHREAD_CANCELED);
 	SHOW(recv(udp[0], buf, 1, MSG_DONTWAIT));
+}
+
+/* Ends anywhere but where it cannot be seen to have been: in a call, or between two. */
+static void *busy_sender(void *data)
+{
+	int type;
+
+	MUST(!pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type));
+	__atomic_add_fetch(&count, type == PTHREAD_CANCEL_DEFERRED, __ATOMIC_RELEASE);
+	for (;;)
+		send(*(int *)data, "x", 1, MSG_DONTWAIT);
+}
+
+static void *busy_computer(void *data)
+{
+	int type;
+
+	(void)data;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	__atomic_add_fetch(&count, type == PTHREAD_CANCEL_ASYNCHRONOUS, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&second, __ATOMIC_ACQUIRE))
+		;
+	pthread_cleanup_push(clean_up, "nothing");
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	for (;;)
+		__asm__ volatile("");
+	pthread_cleanup_pop(0);
+}
+
+/* A thread that may be cancelled anywhere leaves the stack as it was. */
+CASE(cancel_asynchronous)
+{
+	pthread_t thread;
+	void *result;
+	int udp[2], good = 0;
+
+	SHOW(pthread_setcanceltype(77, NULL) == EINVAL);
+	datagram_pair(udp);
+	for (int i = 0; i < 300; i++) {
+		__atomic_store_n(&count, 0, __ATOMIC_RELEASE);
+		MUST(!pthread_create(&thread, NULL, busy_sender, &udp[0]));
+		while (!__atomic_load_n(&count, __ATOMIC_ACQUIRE))
+			sched_yield();
+		usleep((unsigned int)i % 7 * 50);
+		MUST(!pthread_cancel(thread));
+		MUST(!pthread_join(thread, &result));
+		good += result == PTHREAD_CANCELED;
+	}
+	SHOW(good);
+	__atomic_store_n(&count, 0, __ATOMIC_RELEASE);
+	MUST(!pthread_create(&thread, NULL, busy_computer, NULL));
+	while (!__atomic_load_n(&count, __ATOMIC_ACQUIRE))
+		sched_yield();
+	MUST(!pthread_cancel(thread));
+	__atomic_store_n(&second, 1, __ATOMIC_RELEASE);
+	MUST(!pthread_join(thread, &result));
+	SHOW(result == PTHREAD_CANCELED);
+	while (recv(udp[1], buf, 1, MSG_DONTWAIT) == 1)
+		;
+	SHOW(send(udp[0], "y", 1, 0));
+	SHOW(recv(udp[1], buf, 1, 0));
 }
 
 static int wait_fd[5]; /* UDP, listener, pipe, epoll, mixed epoll */
