@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Which Linux a stack is: one that it is given ($GUISE_STACK; it joins by itself,
- * run it with LD_PRELOAD unset), or else one that it makes.
+ * run it with GUISE_PRELOAD=off), or else one that it makes.
  */
 #include "guise/guise.h"
 

@@ -81,7 +81,7 @@ def test_children_that_come_and_go_leave_nothing_in_the_region() -> None:
     assert run(words, seconds=120).expect().text == "1000 0 0\n"
 
 
-QUEUED = 300_000
+QUEUED = 250_000  # what a send buffer holds, on Linux 6.1 as well: its packets are charged more
 
 
 def test_what_was_sent_arrives_after_the_program_has_ended(
