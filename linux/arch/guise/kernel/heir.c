@@ -103,12 +103,26 @@ static void keep_marked(unsigned long *keep, unsigned int bits, const struct gui
 		keep_entry(keep, bits, mark++->entry);
 }
 
+/* How many descriptors the task's table has room for. */
+static unsigned int table_size(void)
+{
+	unsigned int n;
+
+	rcu_read_lock();
+	n = files_fdtable(current->files)->max_fds;
+	rcu_read_unlock();
+	return n;
+}
+
 /* In the leader: closes the others. */
 void guise_heir_close(unsigned long *keep, unsigned int bits)
 {
 	unsigned int fd;
 
 	for_each_clear_bit(fd, keep, bits)
+		close_fd(fd);
+	/* The parent's table may have grown after its size was taken. */
+	for (fd = bits; fd < table_size(); fd++)
 		close_fd(fd);
 	/* It never returns to a program, which is where files are closed in the end. */
 	task_work_run();
@@ -132,7 +146,7 @@ long guise_fork(u64 index, u64 marks, u64 n, u64 fd)
 	    guise_place_taken(index) || (n && !virt_addr_valid(marks)))
 		return -EINVAL;
 	to = &guise_region.procs[index];
-	bits = files_fdtable(current->files)->max_fds;
+	bits = table_size();
 	keep = bitmap_zalloc(bits, GFP_KERNEL);
 	leader = guise_leader_new();
 	if (!keep || !leader) {
