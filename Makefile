@@ -241,9 +241,15 @@ $(BUILD)/guise-kernel-6.1: FORCE
 	@KERNEL_SRC=$(linux_6_1) linux/build.sh $(BUILD)/linux-6.1
 	@ln -f $(BUILD)/linux-6.1/guise-kernel $@
 
+# The kernel with its own checks, for tests.
+$(BUILD)/guise-kernel-net-debug: FORCE
+	@mkdir -p $(BUILD)/linux-net-debug
+	@KERNEL_CONFIG='net debug' linux/build.sh $(BUILD)/linux-net-debug
+	@ln -f $(BUILD)/linux-net-debug/guise-kernel $@
+
 # Debian 13 has no source of 6.1.
 linux_6_1 := $(shell . ./versions.env && echo $$LINUX_TARBALL_6_1)
-other_kernels := $(if $(wildcard $(linux_6_1)),$(BUILD)/guise-kernel-6.1)
+other_kernels := $(BUILD)/guise-kernel-net-debug $(if $(wildcard $(linux_6_1)),$(BUILD)/guise-kernel-6.1)
 
 # In a program whose preload library has sanitizers, their runtime is loaded next to it.
 go_flags := $(if $(filter address%,$(SANITIZE)),-ldflags \

@@ -110,6 +110,9 @@ static struct notifier_block guise_panic_block = { .notifier_call = guise_panic 
 static int __init guise_early(void)
 {
 	atomic_notifier_chain_register(&panic_notifier_list, &guise_panic_block);
+	/* What the checks have found is to be seen; not what they say of themselves. */
+	if (IS_ENABLED(CONFIG_GUISE_STRICT))
+		console_loglevel = LOGLEVEL_WARNING + 1;
 	return 0;
 }
 early_initcall(guise_early);
@@ -192,6 +195,9 @@ static int __init guise_init(void)
 		pr_warn("guise: no /proc\n");
 	if (init_mount("sysfs", "/sys", "sysfs", 0, NULL))
 		pr_warn("guise: no /sys\n");
+	if (IS_ENABLED(CONFIG_DEBUG_FS) &&
+	    init_mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL))
+		pr_warn("guise: no /sys/kernel/debug\n");
 	init_mknod("/dev/net/tun", S_IFCHR | 0666, new_encode_dev(MKDEV(10, 200)));
 
 	/* One file table of the stack holds what the program could open. */

@@ -129,6 +129,7 @@ static void guise_execute(struct guise_slot *slot)
 		break;
 	}
 	restore_saved_sigmask();
+	lockdep_sys_exit();
 	slot->ret = ret;
 	slot->done = 1;
 }

@@ -101,7 +101,10 @@ bool guise_defer_wakeup(struct task_struct *p, int *success)
 void arch_cpu_idle(void)
 {
 	guise_park();
+	/* What comes in now interrupts a processor that idled with interrupts on. */
+	raw_local_irq_enable();
 	guise_take_work();
+	raw_local_irq_disable();
 }
 
 unsigned long __get_wchan(struct task_struct *p)
@@ -120,10 +123,12 @@ long arch_ptrace(struct task_struct *child, long request, unsigned long addr,
 	return -EIO;
 }
 
+#ifndef CONFIG_STACKTRACE
 void show_stack(struct task_struct *task, unsigned long *sp, const char *loglvl)
 {
 	printk("%s(no stack trace: use a debugger on the unstripped image)\n", loglvl);
 }
+#endif
 
 void show_regs(struct pt_regs *regs)
 {

@@ -98,9 +98,13 @@ SECTIONS
 	.exit.text : { EXIT_TEXT }
 
 	. = ALIGN(GUISE_HOST_PAGE_MAX);
+#ifndef CONFIG_KALLSYMS
+	/* Else with the data, by RO_DATA: the table of symbols has a pointer, and
+	 * lockdep knows what is constant by RO_DATA's bounds. */
 	.constants : {
 		*(.rodata) *(.rodata.*)
 	} :rodata
+#endif
 	__ksymtab_strings : { *(__ksymtab_strings) } :rodata
 	.hash : { *(.hash) } :rodata
 	.gnu.hash : { *(.gnu.hash) } :rodata
