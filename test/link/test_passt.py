@@ -56,6 +56,10 @@ def test_what_ends_at_passt_is_said(user: UserSide) -> None:
         assert "guise setup" in done.errors, done
 
 
+def sockets_gone(user: UserSide) -> bool:
+    return not list(user.run_dir.glob("*.sock"))
+
+
 @pytest.mark.parametrize("victim", ["program", "holder", "both"])
 def test_passt_ends_with_the_stack_whoever_is_killed(user: UserSide, victim: str) -> None:
     with user.start("sh", "-c", "echo runs; exec sleep 1000") as process:
@@ -74,8 +78,7 @@ def test_passt_ends_with_the_stack_whoever_is_killed(user: UserSide, victim: str
         if victim != "program":
             # What the holder would have removed, any guise command does: its socket.
             assert list(user.run_dir.glob("*.sock"))
-            user.call("ls").expect()
-            assert not list(user.run_dir.glob("*.sock"))
+            eventually(lambda: user.call("ls").expect() and sockets_gone(user), "it is removed")
 
 
 def test_a_user_pings_through_passt(user: UserSide, tmp_path: Path, leftovers: Leftovers) -> None:

@@ -533,8 +533,12 @@ def test_without_its_holder_nothing_gets_out(far: Namespace, tun: GuiseSide) -> 
             client.stdin.write(b"go\n")
             client.stdin.flush()
             assert client.finish().text.split() == ["ready", "failed"]
-    # What it should have undone, the next command does.
+    # What it should have undone, the next command does, when the host has buried it.
     tun.run("true").expect()
+    eventually(
+        lambda: tun.call("ls").expect() and not list(tun.run_dir.glob(f"{holder}.sock")),
+        "its socket is removed",
+    )
 
 
 def test_status_signals_and_errors_are_the_programs(tun: GuiseSide, tmp_path: Path) -> None:
