@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from topology import sshd
 from topology.content import blob, digest
 from topology.namespace import Namespace, Word
 from topology.process import DEADLINE, Process, eventually, run
@@ -191,46 +192,15 @@ def test_gunicorn_serves_with_two_workers(
     assert serve(guise) == on_host
 
 
-SSHD = """
-set -e
-mount --bind "$1/passwd" /etc/passwd
-mount --bind "$1/shadow" /etc/shadow
-mount -t tmpfs tmpfs /run
-mkdir -m 755 /run/sshd
-exec "$2" -D -e -f "$1/sshd_config"
-"""
-SSHD_CONFIG = """
-Port 2222
-UsePAM no
-StrictModes no
-HostKey {0}/host_key
-AuthorizedKeysFile {0}/key.pub
-PermitRootLogin yes
-PidFile none
-Subsystem sftp internal-sftp
-"""
-
-
 def test_sshd_takes_a_file_and_runs_a_command(
     host: HostSide, guise: GuiseSide, far: Namespace, tmp_path: Path
 ) -> None:
     """sshd executes itself for each connection, and a part of it is another user in a chroot."""
-    for name in ("host_key", "key"):
-        key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)]
-        run(key).expect()
-    (tmp_path / "sshd_config").write_text(SSHD_CONFIG.format(tmp_path), encoding="ascii")
-    (tmp_path / "passwd").write_text(
-        f"root:x:0:0::{tmp_path}:/bin/sh\nsshd:x:65534:65534::/run/sshd:/usr/sbin/nologin\n",
-        encoding="ascii",
-    )
-    (tmp_path / "shadow").write_text("root:*:19000::::::\nsshd:*:19000::::::\n", encoding="ascii")
+    words = sshd.prepare(tmp_path)
+    options = sshd.options(tmp_path)
     (tmp_path / "source").write_bytes(BLOB)
-    options = ["-F", "none", "-i", str(tmp_path / "key"), "-o", "BatchMode=yes"]
-    options += ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
-    options += ["-o", "LogLevel=ERROR"]
 
     def serve(side: Side) -> tuple[str, str, int]:
-        words: list[Word] = ["sh", "-c", SSHD, "sshd", tmp_path, server("usr/sbin/sshd")]
         with side.serve(*words, says="Server listening on", env=libraries()):
             there = tmp_path / side.name
             to = f"root@{side.address}"

@@ -7,55 +7,20 @@ from pathlib import Path
 import pytest
 from topology.content import blob, digest
 from topology.namespace import Namespace
-from topology.process import Process, run
+from topology.process import Process
 from topology.side import GuiseSide, HostSide, Side, wait_until_says
-from topology.unpacked import libraries, server
+from topology.sshd import options, prepare
+from topology.unpacked import libraries
 
 BLOB = blob(3 << 20)
-
-# The server reads the accounts of the machine; in a mount namespace it finds the test's own.
-# (ip netns exec made one: nothing of this is seen outside.)
-SCRIPT = """
-set -e
-mount --bind "$1/passwd" /etc/passwd
-mount --bind "$1/shadow" /etc/shadow
-mount -t tmpfs tmpfs /run
-mkdir -m 755 /run/sshd
-exec "$2" -D -e -f "$1/sshd_config"
-"""
-CONFIG = """
-Port 2222
-UsePAM no
-StrictModes no
-HostKey {0}/host_key
-AuthorizedKeysFile {0}/key.pub
-PermitRootLogin yes
-PidFile none
-Subsystem sftp internal-sftp
-"""
 
 
 @pytest.fixture
 def sshd(far: Namespace, tmp_path: Path) -> Iterator[Process]:
-    for name in ("host_key", "key"):
-        key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)]
-        run(key).expect()
-    (tmp_path / "sshd_config").write_text(CONFIG.format(tmp_path), encoding="ascii")
-    (tmp_path / "passwd").write_text(
-        f"root:x:0:0::{tmp_path}:/bin/sh\nsshd:x:65534:65534::/run/sshd:/usr/sbin/nologin\n",
-        encoding="ascii",
-    )
-    (tmp_path / "shadow").write_text("root:*:19000::::::\nsshd:*:19000::::::\n", encoding="ascii")
-    words: list[str | Path] = ["sh", "-c", SCRIPT, "sshd", tmp_path, server("usr/sbin/sshd")]
+    words = prepare(tmp_path)
     with far.start(*words, env=libraries()) as sshd:
         wait_until_says(sshd, "Server listening on :: port 2222")
         yield sshd
-
-
-def options(tmp_path: Path) -> list[str]:
-    words = ["-F", "none", "-i", str(tmp_path / "key"), "-o", "BatchMode=yes"]
-    words += ["-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR"]
-    return [*words, "-o", f"UserKnownHostsFile={tmp_path}/known_hosts"]
 
 
 def test_runs_commands_and_carries_their_data(
