@@ -15,23 +15,17 @@ import (
 func newDoctor() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "doctor [CMD]",
+		Use:   "doctor [flags] [CMD [ARG...]]",
 		Short: "Say what this machine allows, and what a run, or a program, would get",
 		Long: "Looks at what guise needs of this machine, for the user who calls it, and says what guise run without flags\n" +
 			"would get. Each finding is ok, a note (not all of it works) or bad (such a run fails), with a next step.\n\n" +
 			"With CMD, says which way that program would take to its stack (preload, tun, refused), and what of it could\n" +
-			"escape.\n\n" +
+			"escape. It is not started, and its arguments may be there or not: a command line can be asked about as it is.\n\n" +
 			"The exit status is 0 if guise run without flags works, or the program would run, and 1 if not.",
-		Example: "  guise doctor\n  guise doctor curl",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("unexpected %q; expected guise doctor [CMD] [--json], the program alone", args[1])
-			}
-			return nil
-		},
+		Example: "  guise doctor\n  guise doctor curl https://example.org/",
 		RunE: action(func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
-			if len(args) == 1 {
+			if len(args) > 0 {
 				program, err := findProgram(args[0])
 				if err != nil {
 					return err
@@ -47,6 +41,7 @@ func newDoctor() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the report as one JSON object")
+	cmd.Flags().SetInterspersed(false)
 	return cmd
 }
 
