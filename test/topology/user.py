@@ -19,6 +19,14 @@ from topology.side import GUISE, GuiseSide, proof
 NUMBER = 4  # of the subnet
 
 
+def skip_unless_readable(uid: int) -> None:
+    """The user must be able to load guise's library, and the tests' own programs."""
+    for needed in (GUISE, Path(__file__)):
+        words = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "test", "-r"]
+        if run([*words, needed]).status:
+            pytest.skip(f"{needed} lies where only root may go")
+
+
 class User:
     """Nobody that the machine knows of."""
 
@@ -33,9 +41,7 @@ class User:
         for parent in home.parents:
             if not parent.stat().st_mode & 0o001:
                 parent.chmod(parent.stat().st_mode | 0o011)
-        for needed in (GUISE, Path(__file__)):
-            if run(self.command("test", "-r", needed)).status:
-                pytest.skip(f"{needed} lies where only root may go")
+        skip_unless_readable(self.id)
 
     def command(self, *command: Word) -> list[Word]:
         drop = [f"--reuid={self.id}", f"--regid={self.id}", "--clear-groups", "--inh-caps=-all"]

@@ -7,43 +7,17 @@ from pathlib import Path
 import pytest
 from topology.content import digest
 from topology.namespace import Namespace
+from topology.postgres import prepare
 from topology.process import Process
 from topology.side import GuiseSide, HostSide, Side, wait_until_says
-from topology.unpacked import UNPACKED, libraries, server
+from topology.unpacked import libraries
 
-# The server refuses to be root, and another user may not be let into build/. So it has a file
-# system of its own, in the mount namespace that ip netns exec made, which is gone with it.
-SCRIPT = """
-set -e
-mount -t tmpfs tmpfs /mnt
-mkdir /mnt/unpacked /mnt/data
-mount --bind "$1" /mnt/unpacked
-chown 65534:65534 /mnt/data
-chmod 700 /mnt/data
-cd /mnt
-LD_LIBRARY_PATH=$(echo "$LD_LIBRARY_PATH" | sed "s#$1#/mnt/unpacked#g")
-export LD_LIBRARY_PATH HOME=/mnt/data LC_ALL=C
-exec setpriv --reuid 65534 --regid 65534 --clear-groups sh -ec '
-	"/mnt/unpacked/$1/initdb" -D /mnt/data/db -U guise -A trust --no-sync >/dev/null
-	echo "host all all 0.0.0.0/0 trust" >>/mnt/data/db/pg_hba.conf
-	exec "/mnt/unpacked/$1/postgres" -D /mnt/data/db -c listen_addresses=* -c fsync=off \\
-		-c unix_socket_directories= -c jit=off' postgres "$2"
-"""
 ROWS = "".join(f"{i}\trow {i * i}\n" for i in range(50_000)).encode()
 
 
 @pytest.fixture
 def postgres(far: Namespace) -> Iterator[Process]:
-    folder = server("usr/lib/postgresql/*/bin/postgres").parent
-    words: list[str | Path] = [
-        "sh",
-        "-c",
-        SCRIPT,
-        "postgres",
-        UNPACKED,
-        folder.relative_to(UNPACKED),
-    ]
-    with far.start(*words, env=libraries()) as postgres:
+    with far.start(*prepare(), env=libraries()) as postgres:
         wait_until_says(postgres, "ready to accept connections")
         yield postgres
 
