@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from topology import sshd
+from topology import nginx, sshd
 from topology.content import blob, digest
 from topology.namespace import Namespace, Word
 from topology.process import DEADLINE, Process, eventually, run
@@ -77,22 +77,6 @@ def listens(side: Side, port: int) -> None:
     eventually(lambda: side.far.reaches(side.address, port), f"port {port} is served")
 
 
-NGINX = """
-user nobody nogroup;
-worker_processes 2;
-daemon off;
-error_log stderr notice;
-pid {0}/pid;
-events {{ worker_connections 256; }}
-http {{
-    access_log off;
-    {1}
-    server {{ listen 0.0.0.0:8080; location / {{ root {0}/www; }} }}
-}}
-"""
-TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-
-
 @pytest.fixture
 def open_folder(tmp_path: Path) -> Iterator[Path]:
     """A folder that workers under another user can read: tmp_path is in one that they cannot."""
@@ -109,27 +93,19 @@ def open_folder(tmp_path: Path) -> Iterator[Path]:
 def test_nginx_reloads_and_ends_with_no_request_failed(
     host: HostSide, guise: GuiseSide, open_folder: Path
 ) -> None:
-    paths = "\n".join(f"{name}_temp_path {open_folder}/{name};" for name in TEMPORARY)
-    (open_folder / "nginx.conf").write_text(NGINX.format(open_folder, paths), encoding="ascii")
-    words: list[Word] = [
-        server("usr/sbin/nginx"),
-        "-p",
-        open_folder,
-        "-c",
-        open_folder / "nginx.conf",
-    ]
+    words = nginx.prepare(open_folder, f"/ {{ root {open_folder}/www; }}")
 
-    def ended(nginx: Process) -> int:
-        return nginx.said().errors.count("exited with code 0")
+    def ended(master: Process) -> int:
+        return master.said().errors.count("exited with code 0")
 
     def serve(side: Side) -> tuple[int, int]:
-        with side.start(*words, env=libraries()) as nginx:
+        with side.start(*words, env=libraries()) as master:
             listens(side, 8080)
             with Load(side, 8080) as load:
                 load.more()
                 for reloads in (1, 2):
-                    nginx.signal(signal.SIGHUP)
-                    later_than(2 * reloads - 1, lambda: ended(nginx), "old workers end")
+                    master.signal(signal.SIGHUP)
+                    later_than(2 * reloads - 1, lambda: ended(master), "old workers end")
                     load.more()
             assert not load.wrong, load.wrong[:3]
             assert load.done >= 30
@@ -138,12 +114,12 @@ def test_nginx_reloads_and_ends_with_no_request_failed(
                 slow.connect((side.address, 8080))
                 slow.sendall(b"GET /blob HTTP/1.0\r\n\r\n")
                 received = slow.recv(1)
-                nginx.signal(signal.SIGQUIT)
+                master.signal(signal.SIGQUIT)
                 while piece := slow.recv(65536):
                     received += piece
             assert received.endswith(BLOB)
-            done = nginx.finish()
-            return done.status, ended(nginx)
+            done = master.finish()
+            return done.status, ended(master)
 
     on_host = serve(host)
     assert on_host == (0, 6)
