@@ -235,9 +235,7 @@ static bool handle(struct watch *w, uint64_t what)
 		serve_ticket(w);
 		break;
 	case CHANNEL:
-		/* Of one batch of events, an earlier one may have ended it. */
-		if (w->v->control[proc] >= 0)
-			hear(w, proc);
+		hear(w, proc);
 		break;
 	case PROCESS:
 		member_gone(w, proc);
@@ -297,7 +295,7 @@ static bool wanted(const struct watch *w, bool keep)
 int members_serve(struct guise_server *v, struct guests *guests, struct control *control,
 		  int signals, bool keep)
 {
-	struct epoll_event ev[64];
+	struct epoll_event ev;
 	struct watch w = { .v = v, .guests = guests, .control = control };
 	bool going = true, answering;
 	pthread_t answers;
@@ -333,12 +331,13 @@ int members_serve(struct guise_server *v, struct guests *guests, struct control 
 		/* The last one may just have been found gone. */
 		if (!wanted(&w, keep))
 			break;
-		n = host_sys(SYS_epoll_pwait, w.epoll, ev, sizeof(ev) / sizeof(ev[0]), timeout,
-			     NULL, 0);
+		/* One at a time: what one closes is not heard of by the next, and its place
+		 * may be another's by then. */
+		n = host_sys(SYS_epoll_pwait, w.epoll, &ev, 1, timeout, NULL, 0);
 		if (n < 0 && n != -EINTR)
 			err = guise_fail((int)-n, "epoll: %s", strerror((int)-n));
-		for (long i = 0; i < n && going; i++)
-			going = handle(&w, ev[i].data.u64);
+		if (n > 0)
+			going = handle(&w, ev.data.u64);
 	}
 	for (int i = 0; i < GUISE_MAX_PROCS; i++)
 		if (w.pidfd[i] >= 0)

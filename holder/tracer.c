@@ -36,12 +36,12 @@
 
 #include "host/sys.h"
 #include "region/finish.h"
+#include "region/process.h"
 #include "region/vcpu.h"
 
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -84,58 +84,15 @@ static long request(enum __ptrace_request what, pid_t tid, unsigned long addr, u
 	return host_sys(SYS_ptrace, what, tid, addr, data);
 }
 
-/* A number of /proc/TID/status: of "Name:" the last in its line. -1: not there. */
-struct status {
-	pid_t tgid, tracer, inner; /* inner: its number in its own PID namespace */
-};
-
-static pid_t last_number(const char *text, const char *name)
-{
-	const char *at = strstr(text, name);
-	long number = -1;
-	char *end;
-
-	for (at = at ? at + strlen(name) : NULL; at && *at != '\n'; at = end) {
-		long next = strtol(at, &end, 10);
-
-		if (end == at)
-			break;
-		number = next;
-	}
-	return (pid_t)number;
-}
-
-static bool read_status(pid_t tid, struct status *st)
-{
-	char path[32], text[4096];
-	long fd, n;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = host_sys(SYS_read, fd, text, sizeof(text) - 1);
-	host_sys(SYS_close, fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	st->tgid = last_number(text, "\nTgid:");
-	st->tracer = last_number(text, "\nTracerPid:");
-	st->inner = last_number(text, "\nNSpid:");
-	if (st->inner < 0) /* before Linux 4.1, or without PID namespaces */
-		st->inner = tid;
-	return true;
-}
-
 /* The slot by which this thread owns the virtual CPU; NULL: it does not. */
 static struct guise_slot *owned_by(const struct tracer *t, pid_t tid)
 {
 	uint32_t owner = guise_lock_owner(t->s->region);
 	struct guise_slot *slot = &t->s->slots[owner];
-	struct status st;
+	struct guise_thread st;
 
-	if (!owner || !read_status(tid, &st) || st.inner != slot->tid ||
-	    st.tgid != t->s->region->procs[slot->proc].pid)
+	if (!owner || !guise_thread_read(tid, &st) || st.inner != slot->tid ||
+	    st.process != t->s->region->procs[slot->proc].pid)
 		return NULL;
 	return slot;
 }
@@ -264,13 +221,13 @@ static int each_thread(struct tracer *t, pid_t pid, bool (*f)(struct tracer *t, 
 static bool seize_one(struct tracer *t, pid_t tid)
 {
 	const unsigned long options = PTRACE_O_TRACEEXIT | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
-	struct status st;
+	struct guise_thread st;
 	long ret = request(PTRACE_SEIZE, tid, 0, options);
 
 	if (!ret)
 		return true;
 	/* One that a seized thread has made is ours already. */
-	if (ret == -EPERM && read_status(tid, &st) && st.tracer == t->tid)
+	if (ret == -EPERM && guise_thread_read(tid, &st) && st.tracer == t->tid)
 		return false;
 	t->result = (int)ret;
 	return false;
@@ -290,10 +247,10 @@ static bool release_one(struct tracer *t, pid_t tid)
 {
 	const struct timespec pause = { 0, LEAVING_NS };
 	uint64_t until = guise_host_now() + RELEASE_NS;
-	struct status st;
+	struct guise_thread st;
 	int status;
 
-	if (!read_status(tid, &st) || st.tracer != t->tid)
+	if (!guise_thread_read(tid, &st) || st.tracer != t->tid)
 		return false;
 	request(PTRACE_INTERRUPT, tid, 0, 0);
 	do {
@@ -312,13 +269,13 @@ static bool release_one(struct tracer *t, pid_t tid)
 
 static int release(struct tracer *t, pid_t pid)
 {
-	struct status st;
+	struct guise_thread st;
 
-	if (!read_status(pid, &st) || st.tracer != t->tid)
+	if (!guise_thread_read(pid, &st) || st.tracer != t->tid)
 		return -ESRCH;
 	while (each_thread(t, pid, release_one))
 		;
-	return read_status(pid, &st) && st.tracer == t->tid ? -EBUSY : 0;
+	return guise_thread_read(pid, &st) && st.tracer == t->tid ? -EBUSY : 0;
 }
 
 /* Answers the order, if there is one; with nothing to trace, waits for one. False: end. */

@@ -76,14 +76,19 @@ type Client struct {
 	fd int
 }
 
+// connectPatience is for a holder that is called by many.
+const connectPatience = 2 * time.Second
+
 // Dial connects to the holder that answers at that path.
 func Dial(path string) (*Client, error) { return Stack{ID: filepath.Base(path), path: path}.Dial() }
 
 // Dial connects to the holder of a stack.
 func (s Stack) Dial() (*Client, error) {
-	fd, err := connect(s.path)
+	fd, err := connect(s.path, connectPatience)
 	switch {
 	case err == nil:
+	case errors.Is(err, unix.EAGAIN):
+		return nil, fmt.Errorf("the holder of %s does not answer: %w", s.ID, ErrTime)
 	case errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT):
 		return nil, NoStackError{fmt.Sprintf("the stack %s has just ended, or its holder was killed", s.ID)}
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):

@@ -118,3 +118,29 @@ func TestSummaryIsALineOfProof(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// It is stopped, and as many have called as its socket holds.
+func TestAHolderThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
+	t.Setenv("GUISE_RUNDIR", t.TempDir())
+	s, err := Reserve("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for err == nil {
+		var fd int
+		if fd, err = connect(s.Path, time.Millisecond); err == nil {
+			defer unix.Close(fd)
+		}
+	}
+	if !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("expected EAGAIN of a full socket, got %v", err)
+	}
+	SweepSockets()
+	if _, err := os.Stat(s.Path); err != nil {
+		t.Errorf("the socket of a holder that is there was removed: %v", err)
+	}
+	if c, err := Dial(s.Path); !errors.Is(err, ErrTime) {
+		t.Errorf("expected ErrTime, got %v, %v", c, err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -167,13 +168,19 @@ func atPath(path string, f func(unix.Sockaddr) error) error {
 	return f(&unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", folder, filepath.Base(path))})
 }
 
-// connect is a connection to the socket at path. ECONNREFUSED: nobody listens.
-func connect(path string) (int, error) {
+// connect is a connection to the socket at path. ECONNREFUSED: nobody listens. EAGAIN,
+// after that time: somebody does, but is stopped, say, and was called more often than fits.
+func connect(path string, patience time.Duration) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
-	if err = atPath(path, func(address unix.Sockaddr) error { return unix.Connect(fd, address) }); err != nil {
+	timeout := unix.NsecToTimeval(patience.Nanoseconds())
+	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout)
+	if err == nil {
+		err = atPath(path, func(address unix.Sockaddr) error { return unix.Connect(fd, address) })
+	}
+	if err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
@@ -185,7 +192,7 @@ func connect(path string) (int, error) {
 func sweepSockets(l *rundir.Locked) {
 	sockets, names := list(l.Path())
 	for _, path := range sockets {
-		fd, err := connect(path)
+		fd, err := connect(path, time.Millisecond)
 		if err == nil {
 			unix.Close(fd)
 		} else if errors.Is(err, unix.ECONNREFUSED) {

@@ -41,31 +41,11 @@ void guise_take_over(struct guise_stack *s, struct guise_slot *slot)
 	guise_unlock(s);
 }
 
-static void leave_followers(struct guise_stack *s, unsigned int proc)
-{
-	struct guise_region *r = s->region;
-	struct guise_slot *slot;
-
-	for (uint32_t id = r->wait_head; id; id = slot->wait_next) {
-		slot = &s->slots[id];
-		if (slot->proc != proc)
-			continue;
-		if (slot->wait_prev)
-			s->slots[slot->wait_prev].wait_next = slot->wait_next;
-		else
-			r->wait_head = slot->wait_next;
-		if (slot->wait_next)
-			s->slots[slot->wait_next].wait_prev = slot->wait_prev;
-		slot->follows = 0;
-	}
-}
-
 static void bury(struct guise_stack *s, unsigned int proc)
 {
 	struct guise_region *r = s->region;
 	bool wakes_lost = false;
 
-	leave_followers(s, proc);
 	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &s->slots[i];
 
@@ -73,6 +53,8 @@ static void bury(struct guise_stack *s, unsigned int proc)
 			continue;
 		if (r->leader == i)
 			r->leader = 0;
+		if (slot->follows)
+			guise_unfollow(s, slot);
 		wakes_lost |= slot->delivering;
 		if (slot->belled) {
 			slot->belled = 0;

@@ -350,6 +350,7 @@ static void buries(void)
 		slot[i].task = i;
 		slot[i].waiting = i < 6;
 		slot[i].proc = i == 1 || i == 3 ? 1 : 7;
+		slot[i].follows = i < 5;
 		slot[i].wait_prev = i < 5 ? i - 1 : 0;
 		slot[i].wait_next = i < 4 ? i + 1 : 0;
 	}

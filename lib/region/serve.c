@@ -15,6 +15,7 @@
 #include "host/sys.h"
 #include "region/bury.h"
 #include "region/join.h"
+#include "region/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -121,65 +122,29 @@ static int check_sender(const struct incoming *in)
 	return 0;
 }
 
-/* Of /proc/PID/stat: fields 3, 20 and 22. False where it cannot be read. */
-struct process {
-	char state;
-	uint64_t threads, start_time;
-};
-
-static bool read_process(int pid, struct process *process)
-{
-	char path[32], text[1024], *p;
-	long fd, n;
-
-	memset(process, 0, sizeof(*process));
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = host_sys(SYS_read, fd, text, sizeof(text) - 1);
-	host_sys(SYS_close, fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	/* The name in brackets may hold anything, brackets too; field 3 follows. */
-	p = strrchr(text, ')');
-	for (int field = 3; p && field <= 22; field++) {
-		p = strchr(p + 1, ' ');
-		if (p && field == 3)
-			process->state = p[1];
-		else if (p && field == 20)
-			process->threads = strtoull(p, NULL, 10);
-	}
-	process->start_time = p ? strtoull(p, NULL, 10) : 0;
-	return p;
-}
-
 bool guise_server_ended(const struct guise_server *v, unsigned int proc)
 {
 	const struct guise_proc *member = &v->s->region->procs[proc];
-	struct process now;
+	struct guise_process now;
 
 	if (!member->start_time) /* never could be read */
 		return false;
-	if (!read_process(member->pid, &now) || now.start_time != member->start_time)
-		return true;
-	/* A first thread that has ended stays a zombie while others run. */
-	return (now.state == 'Z' || now.state == 'X') && now.threads <= 1;
+	return !guise_process_read(member->pid, &now) ||
+	       guise_process_over(&now, member->start_time);
 }
 
 static int claim_proc(struct guise_region *region, int pid)
 {
 	for (int i = 0; i < GUISE_MAX_PROCS; i++) {
 		struct guise_proc *p = &region->procs[i];
-		struct process process;
+		struct guise_process process;
 
 		if (__atomic_load_n(&p->used, __ATOMIC_ACQUIRE))
 			continue;
 		memset(p, 0, sizeof(*p));
 		p->pid = pid;
 		if (pid)
-			read_process(pid, &process);
+			guise_process_read(pid, &process);
 		p->start_time = pid ? process.start_time : 0;
 		__atomic_store_n(&p->used, 1, __ATOMIC_RELEASE);
 		return i;
@@ -313,14 +278,14 @@ static int arrived(struct guise_server *v, unsigned int proc, const struct incom
 	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
 	struct guise_proc *member = &v->s->region->procs[proc];
 	int fd[GUISE_JOIN_MAX_FDS], err;
-	struct process process;
+	struct guise_process process;
 
 	err = guise_join_check_request(&in->request, (size_t)in->len, in->fds);
 	if (!err && (in->request.kind <= GUISE_JOIN_HEIR || member->pid || !in->sender.pid))
 		err = guise_fail(EPROTO, "join: nobody is expected here");
 	if (err)
 		return err;
-	read_process(in->sender.pid, &process);
+	guise_process_read(in->sender.pid, &process);
 	member->start_time = process.start_time;
 	__atomic_store_n(&member->pid, in->sender.pid, __ATOMIC_RELEASE);
 	if (v->known)

@@ -23,12 +23,15 @@
  *
  * That is the holder's work. Should the holder itself be gone, whoever waits for
  * long looks whether the owner is as well: then it takes the virtual CPU from the
- * dead, or declares the stack lost if the dead was inside.
+ * dead, or declares the stack lost if the dead was inside. It also does that when the
+ * holder is there, but has done nothing about a dead owner for GUISE_SILENCE_NS (it is
+ * stopped, say); then the stack is lost in any case, for the holder may come to it yet.
  */
 #include "region/vcpu.h"
 
 #include "host/sys.h"
 #include "link/link.h"
+#include "region/process.h"
 #include "region/wait.h"
 
 #include <errno.h>
@@ -39,7 +42,8 @@
 #define GUISE_STARVE_NS  100000ull
 #define GUISE_SPIN_MAX   400u /* about 10 us of pause instructions */
 #define GUISE_LOOK_NS    10000000ull
-#define GUISE_SPIN_PROBE 16u /* spin once in so many, when it was not worth it */
+#define GUISE_SILENCE_NS 5000000000ull /* of a holder, after which it is done without */
+#define GUISE_SPIN_PROBE 16u           /* spin once in so many, when it was not worth it */
 
 uint64_t guise_host_now(void)
 {
@@ -106,33 +110,47 @@ static bool holder_gone(struct guise_stack *s)
 	struct pollfd p = { .fd = s->alive };
 	const struct timespec at_once = { 0, 0 };
 
-	if (!s->holder_gone && s->alive > 0 && !s->sandboxed &&
-	    host_sys(SYS_ppoll, &p, 1, &at_once, NULL, 8) > 0)
+	if (!s->holder_gone && s->alive > 0 && host_sys(SYS_ppoll, &p, 1, &at_once, NULL, 8) > 0)
 		s->holder_gone = true;
 	return s->holder_gone;
 }
 
-/* The holder's places have process 0 and 1; its pids are what we see, or we have no way
- * to know. */
+/*
+ * The holder's places have process 0 and 1. Of a member it counts that its process
+ * has ended, as far as we can tell: we may see other pids than the holder does.
+ */
 static bool owner_gone(const struct guise_stack *s, const struct guise_slot *owner)
 {
 	const struct guise_proc *proc = &s->region->procs[owner->proc];
+	struct guise_process now;
 
-	return owner->proc <= 1 ||
-	       (proc->pid && !host_sys(SYS_kill, s->region->procs[s->proc].pid, 0) &&
-		host_sys(SYS_tgkill, proc->pid, owner->tid, 0) == -ESRCH);
+	if (owner->proc <= 1)
+		return s->holder_gone;
+	if (!proc->pid || s->region->procs[s->proc].pid != (int)host_sys(SYS_getpid))
+		return false;
+	if (host_sys(SYS_kill, proc->pid, 0) == -ESRCH)
+		return true;
+	return proc->start_time && guise_process_read(proc->pid, &now) &&
+	       guise_process_over(&now, proc->start_time);
 }
 
-/* The lock, with word v, is that of a dead one, and there is no holder: true when it is
- * taken from him. */
-static bool inherit(struct guise_stack *s, struct guise_slot *slot, uint32_t v)
+/*
+ * Waited for long, since then, for the lock, whose word is v: true when it is taken,
+ * from a dead one.
+ */
+static bool inherit(struct guise_stack *s, struct guise_slot *slot, uint32_t v, uint64_t waited)
 {
 	struct guise_region *r = s->region;
 	uint32_t owner = v & ~(GUISE_LOCK_CONTENDED | GUISE_LOCK_RESERVED);
+	/* Owned by this very thread's slot: its vfork child used it, and was killed. */
+	bool child = owner == slot->id;
 
-	if (!owner || !holder_gone(s) || !owner_gone(s, &s->slots[owner]))
+	if (!owner || s->sandboxed ||
+	    (!child &&
+	     ((!holder_gone(s) && waited < GUISE_SILENCE_NS) || !owner_gone(s, &s->slots[owner]))))
 		return false;
-	if (__atomic_load_n(&r->entered, __ATOMIC_ACQUIRE)) {
+	/* A holder that is there, but slow, may be about to take it as well. */
+	if (__atomic_load_n(&r->entered, __ATOMIC_ACQUIRE) || (!child && !s->holder_gone)) {
 		if (__atomic_load_n(&r->lock, __ATOMIC_ACQUIRE) == v)
 			guise_declare_dead(s);
 		return false;
@@ -180,7 +198,7 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 		}
 		if (now - looked > GUISE_LOOK_NS) {
 			looked = now;
-			got = inherit(s, slot, v);
+			got = inherit(s, slot, v, now - since);
 			if (got)
 				break;
 		}

@@ -7,12 +7,15 @@
 #include "region/vcpu.h"
 
 #include "host/sys.h"
+#include "region/process.h"
 
 #include "test/tap.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define TURNS 300
@@ -222,12 +225,64 @@ static void holder_dies(void)
 	close(alive[0]);
 }
 
+/* A member has died with the lock, and the holder is there but does nothing about it. */
+static void holder_is_silent(void)
+{
+	struct guise_region *r = stack.region;
+	struct guise_process process;
+	pthread_t thread;
+	int alive[2];
+	pid_t dead;
+	void *got;
+
+	if (pipe(alive))
+		abort();
+	stack.alive = alive[0];
+	stack.proc = 2;
+	r->procs[2].pid = getpid();
+	dead = fork();
+	if (!dead)
+		for (;;)
+			pause();
+	r->procs[3].pid = dead;
+	tap(guise_process_read(dead, &process), "a process that lives can be read");
+	r->procs[3].start_time = process.start_time;
+	stack.slots[2].proc = 3;
+	guise_lock(&stack, &stack.slots[2]);
+	kill(dead, SIGKILL); /* and nobody waits for it: it stays as a zombie */
+	pthread_create(&thread, NULL, wait_in_vain, &stack.slots[3]);
+	pthread_join(thread, &got);
+	tap(!got && r->dead, "the stack is lost when a holder does nothing about a dead owner");
+	waitpid(dead, NULL, 0);
+	r->dead = r->lock = 0;
+	stack.slots[2].proc = stack.proc = 0;
+	stack.alive = -1;
+	close(alive[0]);
+	close(alive[1]);
+}
+
+/* A vfork child uses its parent's slot. */
+static void vfork_child_dies(void)
+{
+	struct guise_region *r = stack.region;
+
+	guise_lock(&stack, &stack.slots[2]);
+	tap(guise_lock(&stack, &stack.slots[2]),
+	    "the lock of a killed vfork child is its parent's");
+	r->entered = 1;
+	tap(!guise_lock(&stack, &stack.slots[2]) && r->dead,
+	    "if that was inside, the stack is lost");
+	r->entered = r->dead = r->lock = 0;
+}
+
 int main(void)
 {
 	make_stack();
 	one_starves();
 	many();
 	holder_dies();
+	holder_is_silent();
+	vfork_child_dies();
 	lost();
 	return tap_end();
 }

@@ -183,7 +183,7 @@ static void follow(struct guise_stack *s, struct guise_slot *slot)
 	r->wait_head = slot->id;
 }
 
-static void unfollow(struct guise_stack *s, struct guise_slot *slot)
+void guise_unfollow(struct guise_stack *s, struct guise_slot *slot)
 {
 	struct guise_region *r = s->region;
 
@@ -374,7 +374,10 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, 
 		return false;
 	if (!__atomic_compare_exchange_n(&slot->word, &word,
 					 poll ? GUISE_WORD_POLL : GUISE_WORD_FUTEX, 0,
-					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return false;
+	/* Declared just before the word was ours to be told by: guise_declare_dead(). */
+	if (__atomic_load_n(&s->region->dead, __ATOMIC_SEQ_CST))
 		return false;
 	if (simulated)
 		deadline = NEVER;
@@ -433,7 +436,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 		if (r->leader == slot->id)
 			r->leader = 0;
 	} else if (!background) {
-		unfollow(s, slot);
+		guise_unfollow(s, slot);
 	}
 	guise_quiet_bell(s, slot, rang);
 	if (r->clock_mode == GUISE_CLOCK_REAL)

@@ -75,6 +75,9 @@ void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang)
  */
 void guise_wait_mend(struct guise_stack *s);
 
+/* Holding the virtual CPU: takes a slot out of that list. */
+void guise_unfollow(struct guise_stack *s, struct guise_slot *slot);
+
 /* From now on this thread's waits leave the lead to others. Only in a process with
  * a pump. */
 void guise_wait_in_background(void);

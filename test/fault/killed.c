@@ -47,6 +47,8 @@ static uint32_t open_here;
 
 static bool serving; /* this is the process that counts */
 static long n_rounds;
+static pthread_t main_thread;
+static pthread_t of_server[3]; /* threads that end only when the stack is lost */
 
 static void count(bool lost)
 {
@@ -62,14 +64,37 @@ static bool lost(void)
 	return r->dead;
 }
 
+/* The stack is lost: who waits in it is told so in time, and who calls. */
+static __attribute__((noreturn)) void end_lost(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += SECONDS;
+	for (int i = 0; i < 3; i++)
+		if (pthread_timedjoin_np(of_server[i], NULL, &until)) {
+			fprintf(stderr, "killed: a thread is not told that the stack is lost\n");
+			exit(1);
+		}
+	while (__atomic_load_n(&open_here, __ATOMIC_ACQUIRE) && time(NULL) < until.tv_sec)
+		usleep(1000);
+	if (open_here || socket(AF_INET, SOCK_STREAM, 0) >= 0 || errno != ENETDOWN) {
+		fprintf(stderr, "killed: the stack is lost, %u connections wait, errno %d\n",
+			open_here, errno);
+		exit(1);
+	}
+	count(true);
+	exit(0);
+}
+
 static void must(bool good, const char *what)
 {
 	if (good)
 		return;
-	if (serving && lost()) {
-		count(true);
-		exit(0);
-	}
+	if (lost() && !pthread_equal(pthread_self(), main_thread))
+		pthread_exit(NULL);
+	if (serving && lost())
+		end_lost();
 	fprintf(stderr, "killed: %s: %s\n", what, strerror(errno));
 	exit(1);
 }
@@ -258,7 +283,7 @@ static void others_go_on(void)
 	uint64_t before = __atomic_load_n(&served, __ATOMIC_RELAXED);
 	double end = now() + SECONDS;
 
-	while (__atomic_load_n(&served, __ATOMIC_RELAXED) == before && now() < end)
+	while (__atomic_load_n(&served, __ATOMIC_RELAXED) == before && !lost() && now() < end)
 		pause_ns(50000);
 	errno = ETIMEDOUT;
 	must(__atomic_load_n(&served, __ATOMIC_RELAXED) != before, "the others stand still");
@@ -304,11 +329,11 @@ int main(int argc, char **argv)
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct there before, after;
 	socklen_t len = sizeof(at);
-	pthread_t thread;
 	int listener;
 	long rounds;
 	double end;
 
+	main_thread = pthread_self();
 	signal(SIGPIPE, SIG_IGN);
 	if (argc == 2 && !strcmp(argv[1], "look")) {
 		look();
@@ -330,9 +355,9 @@ int main(int argc, char **argv)
 	must(listener >= 0 && !bind(listener, (struct sockaddr *)&at, len) &&
 		     !listen(listener, 64) && !getsockname(listener, (struct sockaddr *)&at, &len),
 	     "listen");
-	must(!pthread_create(&thread, NULL, accept_all, &listener), "thread");
-	for (int i = 0; i < 2; i++)
-		must(!pthread_create(&thread, NULL, go_on, &at), "thread");
+	must(!pthread_create(&of_server[0], NULL, accept_all, &listener), "thread");
+	for (int i = 1; i < 3; i++)
+		must(!pthread_create(&of_server[i], NULL, go_on, &at), "thread");
 	others_go_on();
 	srandom((unsigned int)getpid());
 	/* The first ones fill caches. */
@@ -344,9 +369,9 @@ int main(int argc, char **argv)
 		one(argv[1], ntohs(at.sin_port), random() % 3000000);
 		others_go_on();
 	}
-	count(lost());
 	if (lost())
-		return 0;
+		end_lost();
+	count(false);
 	/* The holder may take a moment to bury the last ones. */
 	end = now() + SECONDS;
 	do {

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the host's /proc says of processes and threads. */
+#ifndef GUISE_REGION_PROCESS_H
+#define GUISE_REGION_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct guise_process {
+	char state;
+	uint64_t threads, start_time; /* the latter with the pid: which process */
+};
+
+/* False, and all 0, where it cannot be read. */
+bool guise_process_read(pid_t pid, struct guise_process *process);
+
+/* Whether what of it was just read is the end of the process that began at start_time. */
+bool guise_process_over(const struct guise_process *now, uint64_t start_time);
+
+struct guise_thread {
+	pid_t process, tracer; /* tracer 0: none */
+	pid_t inner;           /* its number in its own PID namespace */
+};
+
+bool guise_thread_read(pid_t tid, struct guise_thread *thread);
+
+#endif
