@@ -563,6 +563,7 @@ static int spawn(spawn_function *host, pid_t *pid, const char *name,
 
 	if (!preload_on_stack() || !*library || !readable(envp))
 		return host(pid, name, actions, attributes, argv, envp);
+	preload_look_at_spawned(name, host == HOST(posix_spawnp));
 	prepare(&heir, envp, true);
 	{
 		char *line[lines(envp) + 5 + OTHERS], longer[preload_room(envp)];

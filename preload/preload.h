@@ -71,6 +71,7 @@ void preload_leave_quietly(void);
  */
 void preload_let_go_to_execute(int dir, const char *path, int flags);
 void preload_let_go_to_search(const char *name);
+void preload_look_at_spawned(const char *name, bool search);
 /* Has joined: the same, for good, if it has a leak sanitizer. */
 void preload_let_go_to_find_leaks(void);
 void preload_trace_again(void);

@@ -8,6 +8,10 @@
  * or from capabilities of the file, unless its tracer has all of them anyway: so it
  * is let go before.
  *
+ * Of a program that gains privileges the loader reads no LD_PRELOAD, and it would not be
+ * right in memory that its user can write: it is on the host's stack, and that is said,
+ * once by each program that executes such.
+ *
  * A leak sanitizer traces its own process when that ends, by system calls that
  * nobody sees, and ends the program with an error where it may not. So a program that
  * has one is let go as soon as it has joined.
@@ -23,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -53,15 +58,10 @@ void preload_let_go_to_find_leaks(void)
 		ask_to_let_go(preload.stack);
 }
 
-static bool gives_privilege(int dir, const char *path, int flags)
+static bool has_capabilities(int dir, const char *path)
 {
 	char own[32 + PATH_MAX], caps[64];
-	struct stat st;
 
-	if (host_sys(SYS_newfstatat, dir, path, &st, flags) || !S_ISREG(st.st_mode))
-		return false;
-	if (st.st_mode & (S_ISUID | S_ISGID))
-		return true;
 	if (dir == AT_FDCWD || path[0] == '/')
 		return host_sys(SYS_getxattr, path, "security.capability", caps, sizeof(caps)) > 0;
 	snprintf(own, sizeof(own), "/proc/self/fd/%d/%s", dir, path);
@@ -70,14 +70,45 @@ static bool gives_privilege(int dir, const char *path, int flags)
 	return host_sys(SYS_getxattr, own, "security.capability", caps, sizeof(caps)) > 0;
 }
 
+/* Whether the loader of such a program will leave this library out (AT_SECURE). */
+static bool loads_nothing(const struct stat *st)
+{
+	long uid = host_sys(SYS_getuid);
+
+	if (host_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return false;
+	if (st->st_mode & S_ISUID)
+		return st->st_uid != uid;
+	if (st->st_mode & S_ISGID)
+		return st->st_gid != host_sys(SYS_getgid);
+	return uid != 0;
+}
+
+/* True: the program is one that gains privileges. */
+static bool look_at_program(int dir, const char *path, int flags)
+{
+	static bool said;
+	struct stat st;
+
+	if (guise_readable(path, 1) || host_sys(SYS_newfstatat, dir, path, &st, flags) ||
+	    !S_ISREG(st.st_mode) ||
+	    (!(st.st_mode & (S_ISUID | S_ISGID)) && !has_capabilities(dir, path)))
+		return false;
+	if (loads_nothing(&st) && !said) {
+		said = true;
+		preload_say("%s gains privileges when it starts, so guise is not loaded into it: "
+			    "it, and what it starts, is on the host's stack",
+			    *path ? path : "the program");
+	}
+	return true;
+}
+
 void preload_let_go_to_execute(int dir, const char *path, int flags)
 {
 	struct guise_stack *s = preload.stack;
 
-	if (!s || preload_borrowed() || guise_readable(path, 1) ||
-	    !gives_privilege(dir, path, flags))
-		return;
-	let_go = ask_to_let_go(s);
+	if (look_at_program(dir, path, flags) && s && !preload_borrowed())
+		let_go = ask_to_let_go(s);
 }
 
 /* Crash reporters do so. */
@@ -87,31 +118,45 @@ void preload_let_go(void)
 		ask_to_let_go(preload.stack);
 }
 
-/* As execvp() finds it. */
-void preload_let_go_to_search(const char *name)
+/* As execvp() finds it; NULL if it does not. */
+static const char *find(const char *name, char path[PATH_MAX])
 {
 	const char *at = getenv("PATH"), *end;
-	char path[PATH_MAX];
 
 	if (guise_readable(name, 1) || !*name)
-		return;
-	if (strchr(name, '/')) {
-		preload_let_go_to_execute(AT_FDCWD, name, 0);
-		return;
-	}
+		return NULL;
+	if (strchr(name, '/'))
+		return name;
 	for (at = at ? at : "/bin:/usr/bin"; at; at = *end ? end + 1 : NULL) {
 		int length;
 
 		end = strchrnul(at, ':');
 		length = (int)(end - at);
-		if (snprintf(path, sizeof(path), "%.*s%s%s", length, at, length ? "/" : "", name) >=
-		    (int)sizeof(path))
-			continue;
-		if (host_sys(SYS_faccessat, AT_FDCWD, path, X_OK))
-			continue;
-		preload_let_go_to_execute(AT_FDCWD, path, 0);
-		return;
+		if (snprintf(path, PATH_MAX, "%.*s%s%s", length, at, length ? "/" : "", name) <
+			    PATH_MAX &&
+		    !host_sys(SYS_faccessat, AT_FDCWD, path, X_OK))
+			return path;
 	}
+	return NULL;
+}
+
+void preload_let_go_to_search(const char *name)
+{
+	char path[PATH_MAX];
+
+	name = find(name, path);
+	if (name)
+		preload_let_go_to_execute(AT_FDCWD, name, 0);
+}
+
+void preload_look_at_spawned(const char *name, bool search)
+{
+	char path[PATH_MAX];
+
+	if (search)
+		name = find(name, path);
+	if (name)
+		look_at_program(AT_FDCWD, name, 0);
 }
 
 void preload_trace_again(void)

@@ -137,7 +137,8 @@ change(signal.SIGUSR1, 0)
 
 
 def test_a_setuid_program_gets_its_privilege(tmp_path: Path) -> None:
-    """Executed by a traced program of a user, directly and by search, and by a child."""
+    """Executed by a traced program of a user, directly and by search, by a child, and by spawn.
+    guise is not in it, and each program that executes one says so once."""
     if os.geteuid():
         pytest.skip("needs root, to make a setuid program")
     folder = tmp_path / "bin"
@@ -155,6 +156,15 @@ def test_a_setuid_program_gets_its_privilege(tmp_path: Path) -> None:
         pytest.skip(f"{GUISE} lies where only root may go")
     if run([*user, who, "-u"]).expect().text != "0\n":
         pytest.skip(f"{tmp_path} is mounted nosuid")
-    script = f"{who} -u; who -u; exec {who} -u"
+    spawn = (
+        "import os, subprocess\n"
+        "for _ in (1, 2): os.waitpid(os.posix_spawnp('who', ['who', '-u'], os.environ), 0)\n"
+        "subprocess.run(['who', '-u'])"
+    )
+    script = f'{who} -u; who -u; {PYTHON} -c "{spawn}"; exec {who} -u'
     done = run([*user, *ON_GUISE, "sh", "-c", script], env=env).expect()
-    assert done.text == "0\n" * 3, done
+    assert done.text == "0\n" * 6, done
+    said = f"{who} gains privileges when it starts, so guise is not loaded into it"
+    assert done.errors.count(said) == len(done.errors.splitlines()) == 2, done
+    as_root = run([*ON_GUISE, "sh", "-c", script], env=env).expect()
+    assert as_root.text == "0\n" * 6 and not as_root.errors, as_root
