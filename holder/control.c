@@ -10,6 +10,7 @@
  *			and what only the stack can tell ({"sockets":N}), when it does
  *	ticket		"ok" with a ticket of its own: the right to join, as a
  *			descriptor
+ *	guests		"ok" with the network namespace of programs that cannot join
  *	keep		"ok": the stack stays when its last program leaves. So whoever starts a
  *			named stack holds a ticket until all is well, and should it be
  *			killed before, the stack goes with it
@@ -33,6 +34,7 @@
  */
 #include "control.h"
 
+#include "guests.h"
 #include "report.h"
 
 #include "host/sys.h"
@@ -69,6 +71,7 @@ enum kind { LISTENER, CLIENT, TICKET };
 
 struct control {
 	struct guise_server *v;
+	const struct guests *guests;
 	const char *path, *name; /* NULL: none, or free again */
 	char *told;              /* members of a JSON object */
 	int listener, epoll;
@@ -143,13 +146,14 @@ static long watch(struct control *c, int fd, uint64_t what)
 	return host_sys(SYS_epoll_ctl, c->epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
-int control_start(struct control *c, struct guise_server *v)
+int control_start(struct control *c, struct guise_server *v, const struct guests *guests)
 {
 	long ret;
 
 	if (!c)
 		return 0;
 	c->v = v;
+	c->guests = guests;
 	c->began = guise_host_now();
 	c->epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
 	ret = c->epoll < 0 ? c->epoll : watch(c, c->listener, EVENT(LISTENER, 0));
@@ -316,6 +320,17 @@ static void answer_ticket(struct control *c, int client)
 	host_sys(SYS_close, ticket);
 }
 
+static void answer_guests(struct control *c, int client)
+{
+	if (guests_interface(c->guests)) {
+		answer(client, "ok", c->guests->netns);
+		return;
+	}
+	guise_fail(ENOENT, "the stack %s has no namespace for programs that cannot be preloaded",
+		   c->v->s->region->name);
+	refuse(client);
+}
+
 static void answer_down(struct control *c, int client, uint64_t ms)
 {
 	uint64_t deadline = guise_host_now() + (ms < DRAIN_MAX ? ms : DRAIN_MAX) * 1000000;
@@ -346,6 +361,8 @@ static void answer_request(struct control *c, int client, const char *request)
 		answer_status(c, client);
 	} else if (!strcmp(request, "ticket")) {
 		answer_ticket(c, client);
+	} else if (!strcmp(request, "guests")) {
+		answer_guests(c, client);
 	} else if (!strcmp(request, "keep")) {
 		c->keep = true;
 		answer(client, "ok", -1);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 struct control;
+struct guests;
 
 /* What the plan says: a listening SOCK_SEQPACKET socket, its path, and the name's (or NULL). */
 struct control *control_new(int listener, const char *path, const char *name);
@@ -18,7 +19,7 @@ void control_free(struct control *c);
 /* The functions below do nothing where c is NULL. */
 
 /* From here on requests are answered. 0 or -errno with a sentence. */
-int control_start(struct control *c, struct guise_server *v);
+int control_start(struct control *c, struct guise_server *v, const struct guests *guests);
 /* Readable when control_turn() has work; -1: never. */
 int control_fd(const struct control *c);
 /* Does what there is to do, without waiting; came() is told of each new member. */

@@ -20,6 +20,9 @@
  * anybody else: nothing is forwarded but from and to the guests. Connections are not
  * tracked for TCP, which has no use for it.
  *
+ * Whoever may have a ticket may have the namespace, too, and enters it (control.c,
+ * `guise run --stack`).
+ *
  * Guests are not members. The stack is theirs while the ticket that the first one
  * inherited is open; and, as programs close descriptors they do not know, while any
  * process is in their namespace. A tun's descriptor keeps its namespace, so that this
@@ -85,13 +88,14 @@ static int find_link(const struct guise_stack *s, const char *name)
 
 int guests_parse(struct guests *g, struct guise_stack *s, char **word, int words)
 {
-	int end = 0, link, ifindex, err = 0;
-	unsigned long long inode;
+	int end = 0, fd, link, ifindex, err = 0;
+	struct stat st;
 
 	if (g->ifindex)
 		return guise_fail(EINVAL, "guests: there is one namespace of guests at most");
-	if (sscanf(word[2], "netns=%llu%n", &inode, &end) != 1 || word[2][end])
-		return guise_fail(EINVAL, "guests: \"%s\" is not netns=INODE", word[2]);
+	if (sscanf(word[2], "fd=%d%n", &fd, &end) != 1 || word[2][end] || fstat(fd, &st))
+		return guise_fail(EINVAL, "guests: \"%s\" is not fd=N, a network namespace",
+				  word[2]);
 	for (int i = 3; i < words && !err; i++)
 		err = parse_word(g, word[i]);
 	if (err)
@@ -104,7 +108,8 @@ int guests_parse(struct guests *g, struct guise_stack *s, char **word, int words
 		return guise_fail(EINVAL, "guests: %s is no link", word[1]);
 	g->ifindex = (uint32_t)ifindex;
 	g->link = (uint32_t)link;
-	g->inode = inode;
+	g->netns = fd;
+	g->inode = st.st_ino;
 	return 0;
 }
 

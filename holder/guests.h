@@ -19,13 +19,14 @@ struct relay;
 struct guests {
 	uint32_t ifindex;                   /* of their link in the stack; 0: there are none */
 	uint32_t link;                      /* the same, as the host side counts */
-	uint64_t inode;                     /* of their namespace */
+	int netns;                          /* their namespace: a descriptor */
+	uint64_t inode;                     /* ... and its number */
 	int pid;                            /* of one that was in it lately; 0: none is known */
 	bool mptcp;                         /* their connections are carried on as Multipath TCP */
 	struct sockaddr_storage address[2]; /* theirs, by family; AF_UNSPEC: none */
 };
 
-/* The plan's "guests IFNAME netns=INODE [mptcp] ADDR..."; 0 or -errno with a sentence. */
+/* The plan's "guests IFNAME fd=N [mptcp] ADDR..."; 0 or -errno with a sentence. */
 int guests_parse(struct guests *g, struct guise_stack *s, char **word, int words);
 
 /* Of their link; 0: there are no guests. */

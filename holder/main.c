@@ -170,7 +170,7 @@ static bool live(struct plan *p, const struct args *a, int signals, char *json, 
 		if (!err && relay_wanted(p->relay))
 			err = relay_start(p->relay, p->s);
 		if (!err)
-			err = control_start(p->control, &server);
+			err = control_start(p->control, &server, &p->relay->guests);
 		if (err) {
 			say_error(a->status, 0);
 		} else {

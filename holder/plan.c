@@ -382,7 +382,7 @@ static const struct directive directives[] = {
 	  apply_mptcp },
 	{ "relay", STACK, 2, 2, "ADDR[:PORT] HOST-ADDR[:PORT]", apply_relay },
 	{ "publish", STACK, 3, 3, "fd=N tcp|udp PORT", apply_publish },
-	{ "guests", STACK, 3, 5, "IFNAME netns=INODE [mptcp] ADDR...", apply_guests },
+	{ "guests", STACK, 3, 5, "IFNAME fd=N [mptcp] ADDR...", apply_guests },
 	{ "keep", ANYWHERE, 0, 0, "", apply_keep },
 	{ "control", ANYWHERE, 2, 3, "fd=N PATH [NAME-PATH]", apply_control },
 	{ "tell", ANYWHERE, 1, 1, "KEY=VALUE", apply_tell },

@@ -102,10 +102,10 @@ static void applies(void)
 	stops("memory 32M\nup eth9\n", 2, "no interface \"eth9\"");
 	stops("memory 32M\nlink eth0 tup x\n", 2, "tap, pair");
 	stops("memory 32M\nlink eth0 tap fd=0\n", 2, "not a tap");
-	stops("memory 32M\nguests lo fd=7 10.0.0.1\n", 2, "not netns=INODE");
-	stops("memory 32M\nguests lo netns=1 nowhere\n", 2, "neither mptcp nor an address");
-	stops("memory 32M\nguests eth9 netns=1 10.0.0.1\n", 2, "no interface \"eth9\"");
-	stops("memory 32M\nguests lo netns=1 10.0.0.1\n", 2, "lo is no link");
+	stops("memory 32M\nguests lo netns=7 10.0.0.1\n", 2, "not fd=N");
+	stops("memory 32M\nguests lo fd=0 nowhere\n", 2, "neither mptcp nor an address");
+	stops("memory 32M\nguests eth9 fd=0 10.0.0.1\n", 2, "no interface \"eth9\"");
+	stops("memory 32M\nguests lo fd=0 10.0.0.1\n", 2, "lo is no link");
 	stops("memory 32M\nroute default over lo\n", 2, "via, dev, table");
 	stops("memory 32M\nroute default dev lo table\n", 2, "table needs a value");
 	stops("memory 32M\nrule via 10.0.0.0/8 table 7\n", 2, "from, to, iif");

@@ -138,6 +138,16 @@ func admit(id string) (*admitted, error) {
 	return a, err
 }
 
+// told is the value of a variable of its programs, or "".
+func (a *admitted) told(name string) string {
+	for _, variable := range a.env {
+		if value, ok := strings.CutPrefix(variable, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
 // environment is that of a program on the stack; the ticket is to be inherited as it is.
 func (a *admitted) environment() ([]string, error) {
 	preload, err := holder.Find(holder.Preload)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -39,8 +40,8 @@ func checkPreloadable(program string) error {
 }
 
 // choose decides on the mode for a program, and says so when it is not the usual one.
-func (f *runFlags) choose(s *settings, program string) error {
-	if s.tun {
+func (f *runFlags) choose(tun *bool, program string) error {
+	if *tun {
 		return nil
 	}
 	if f.mode == modePreload {
@@ -51,7 +52,7 @@ func (f *runFlags) choose(s *settings, program string) error {
 		return nil
 	}
 	complain(fmt.Errorf("%s; so it runs in a network namespace of its own, whose only way out is the stack (--mode tun)", reason))
-	s.tun = true
+	*tun = true
 	return nil
 }
 
@@ -68,14 +69,14 @@ func (w *way) close() { closeAll(w.files) }
 // way is how this program gets to the stack.
 func (s *settings) way(program string, command []string, preload string, ticket int, resolv, hosts string) (*way, error) {
 	if s.tun {
-		return s.enter(program, command, resolv, hosts)
+		return enter(s.namespace, program, command, resolv, hosts)
 	}
 	env, err := holder.Environment(os.Environ(), preload, ticket, s.MPTCP)
 	return &way{path: program, argv: command, env: append(env, environment(resolv, hosts)...)}, err
 }
 
 // enter goes through guise-holder, which enters the namespaces and becomes the program.
-func (s *settings) enter(program string, command []string, resolv, hosts string) (w *way, err error) {
+func enter(namespace *hostnet.Namespace, program string, command []string, resolv, hosts string) (w *way, err error) {
 	w = &way{env: holder.WithoutStack(os.Environ())}
 	if w.path, err = holder.Find(holder.Program); err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func (s *settings) enter(program string, command []string, resolv, hosts string)
 		before, _ := os.ReadFile("/etc/hosts")
 		hosts = string(before) + "\n" + hosts
 	}
-	w.files = []*os.File{s.namespace.Net, s.namespace.User, nil, nil}
+	w.files = []*os.File{namespace.Net, namespace.User, nil, nil}
 	for i, text := range []string{resolv, hosts} {
 		if text == "" {
 			continue
@@ -107,6 +108,44 @@ func (s *settings) enter(program string, command []string, resolv, hosts string)
 	}
 	w.argv = append(append(w.argv, program), command...)
 	return w, nil
+}
+
+// visit becomes a guest of a stack that is there already, and has a place for guests.
+func visit(id, program string, command []string) error {
+	a, err := admit(id)
+	if err != nil {
+		return err
+	}
+	// The ticket says that the stack is used, as a member's does.
+	if a.ticket, _, err = holder.MoveTicket(a.ticket); err != nil {
+		return err
+	}
+	stack, err := holder.FindStack(id)
+	if err != nil {
+		return err
+	}
+	c, err := stack.Dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	net, err := c.Guests()
+	var refused holder.RefusedError
+	if errors.As(err, &refused) {
+		return failure{statusNotExecutable, fmt.Errorf("%w; guests = true in its config gives it one, or guise run without --stack", err)}
+	}
+	if err != nil {
+		return err
+	}
+	namespace, err := hostnet.EnterNamespace(net)
+	if err != nil {
+		return err
+	}
+	w, err := enter(namespace, program, command, a.told(resolvVariable), a.told(hostsVariable))
+	if err != nil {
+		return err
+	}
+	return execute(w.path, w.argv, w.env)
 }
 
 // proposeGuests chooses what the namespace of a guest has, when the links have theirs.
@@ -133,5 +172,5 @@ func (s *settings) openGuests() ([]*os.File, error) {
 		return nil, err
 	}
 	s.namespace = n
-	return []*os.File{n.Tun}, nil
+	return []*os.File{n.Tun, n.Net}, nil
 }

@@ -76,13 +76,19 @@ func (s *settings) findNames() (resolv, hosts string) {
 	return resolv, hosts
 }
 
+// What tells a member of its names.
+const (
+	resolvVariable = "GUISE_RESOLV_CONF"
+	hostsVariable  = "GUISE_HOSTS"
+)
+
 // environment tells a member of its names.
 func environment(resolv, hosts string) (env []string) {
 	if resolv != "" {
-		env = append(env, "GUISE_RESOLV_CONF="+resolv)
+		env = append(env, resolvVariable+"="+resolv)
 	}
 	if hosts != "" {
-		env = append(env, "GUISE_HOSTS="+hosts)
+		env = append(env, hostsVariable+"="+hosts)
 	}
 	return env
 }

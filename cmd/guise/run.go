@@ -72,7 +72,7 @@ func newRun() *cobra.Command {
 	// What follows CMD is CMD's, whether there is a -- or not.
 	flags.SetInterspersed(false)
 	flags.SortFlags = false
-	flags.StringVar(&f.stack, "stack", "", "run the program on the stack `STACK`, which is there already (guise ls); no other flag may stand beside it")
+	flags.StringVar(&f.stack, "stack", "", "run the program on the stack `STACK`, which is there already (guise ls); no flag that makes a stack may stand beside it")
 	for flag, values := range map[string]func() []string{
 		"stack":   stackIDs,
 		"cc":      func() []string { return plan.CongestionControls },
@@ -190,11 +190,11 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.choose(s, program); err != nil {
+	if err := f.choose(&s.tun, program); err != nil {
 		return err
 	}
-	if f.traceCalls && s.tun {
-		complain(errors.New("--trace-calls: all that this program sends goes to the stack, by its namespace; its calls are not seen"))
+	if s.tun {
+		f.warnOfTrace()
 	}
 	preload, err := holder.Find(holder.Preload)
 	if err != nil {
@@ -240,12 +240,15 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 func (f *runFlags) runOn(cmd *cobra.Command, command []string) error {
 	var beside []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if flag.Name != "stack" && flag.Name != "trace-calls" {
+		if flag.Name != "stack" && flag.Name != "trace-calls" && flag.Name != "mode" {
 			beside = append(beside, "--"+flag.Name)
 		}
 	})
+	if err := checkMode(f.mode); err != nil {
+		return err
+	}
 	if len(beside) > 0 {
-		return usage("--stack %s is a stack that is there already, and %s would be of a new one; expected --stack alone",
+		return usage("--stack %s is a stack that is there already, and %s would be of a new one; expected --stack alone, or with --mode",
 			f.stack, strings.Join(beside, ", "))
 	}
 	if len(command) == 0 {
@@ -255,10 +258,22 @@ func (f *runFlags) runOn(cmd *cobra.Command, command []string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkPreloadable(program); err != nil {
+	tun := f.mode == modeTun
+	if err := f.choose(&tun, program); err != nil {
 		return err
 	}
-	return join(f.stack, program, command)
+	if !tun {
+		return join(f.stack, program, command)
+	}
+	f.warnOfTrace()
+	return visit(f.stack, program, command)
+}
+
+// warnOfTrace says that a guest's calls are not seen.
+func (f *runFlags) warnOfTrace() {
+	if f.traceCalls {
+		complain(errors.New("--trace-calls: all that this program sends goes to the stack, by its namespace; its calls are not seen"))
+	}
 }
 
 // abandon gives up a stack that no program came to; its holder undoes what

@@ -34,7 +34,7 @@ type settings struct {
 	id   string // of the journal
 	file string // the path of the config, or ""
 
-	tun       bool               // the program is a guest
+	tun       bool               // the program is a guest, or may be
 	namespace *hostnet.Namespace // its own, once it is made
 
 	nftables, nftablesAt string // a ruleset, and where it stands
@@ -52,7 +52,7 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 		}
 		w.Under(profile.Stack)
 	}
-	s := &settings{nftables: w.Nftables}
+	s := &settings{nftables: w.Nftables, tun: w.Guests}
 	s.Origin = w.origin
 	s.Links, s.MPTCP, s.Netem = w.links, w.MPTCP.Enabled, strings.TrimSpace(w.Netem)
 	s.Name, s.CC = cmp.Or(w.Name, fallbackName), w.CC
@@ -310,7 +310,9 @@ func (s *settings) prepare(socket *holder.Socket, verbose bool, stop <-chan os.S
 	if err != nil {
 		return nil, errors.Join(err, host.Undo())
 	}
-	defer closeAll(guests)
+	if s.namespace != nil {
+		defer s.namespace.Tun.Close()
+	}
 	h, pid, err := raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files(), guests), stop)
 	if err != nil {
 		return nil, errors.Join(err, host.Undo())

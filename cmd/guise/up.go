@@ -45,6 +45,11 @@ func newUp() *cobra.Command {
 				if err := hostnet.Propose(s.Links); err != nil {
 					return err
 				}
+				if s.tun {
+					if err := s.proposeGuests(); err != nil {
+						return err
+					}
+				}
 				_, err := fmt.Fprint(cmd.OutOrStdout(), s.Plan(holder.FirstLinkFD).Text())
 				return err
 			}

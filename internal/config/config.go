@@ -28,6 +28,7 @@ type Stack struct {
 	Localhost *bool    `toml:"localhost" doc:"Whether host.guise.internal is the host's localhost." example:"false" default:"true, but false without a link" flag:"localhost"`
 	DNS       []string `toml:"dns" doc:"Name servers of the stack's programs, in place of those of the host." example:"[\"192.0.2.53\"]" default:"the host's" flag:"dns"`
 	Publish   []string `toml:"publish" doc:"Ports of the stack that are ports of the host: [ADDR:]HOSTPORT:PORT[/udp]." example:"[\"8080:80\", \"0.0.0.0:5353:53/udp\"]" default:"none" flag:"publish"`
+	Guests    bool     `toml:"guests" doc:"Whether the stack has a network namespace of the host for programs that cannot be preloaded (static ones, Go's), whose only way out is the stack; guise run --stack NAME puts them there." example:"true" default:"false" flag:"mode"`
 	Nftables  string   `toml:"nftables" doc:"A ruleset for the stack, as nft(8) reads it. It is given to the program nft, joined to the stack." example:"'''\ntable inet filter {\n    chain input { type filter hook input priority 0; tcp dport 23 drop; }\n}\n'''" default:"none"`
 
 	Sysctl map[string]any `toml:"sysctl" doc:"Sysctls of the stack, by their names: texts or whole numbers." example:"\"net.ipv4.tcp_sack\" = 0" default:"those of Linux" flag:"sysctl"`

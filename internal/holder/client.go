@@ -199,6 +199,18 @@ func (c *Client) Ticket() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "ticket"), nil
 }
 
+// Guests asks for the network namespace of the stack's programs that cannot join it.
+func (c *Client) Guests() (*os.File, error) {
+	_, fd, err := c.ask("guests")
+	if err != nil {
+		return nil, err
+	}
+	if fd < 0 {
+		return nil, fmt.Errorf("the holder of %s sent no namespace: this process has too many open files", c.id)
+	}
+	return os.NewFile(uintptr(fd), "namespace"), nil
+}
+
 // Keep has the stack stay when its last program leaves.
 func (c *Client) Keep() error {
 	_, _, err := c.ask("keep")

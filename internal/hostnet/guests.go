@@ -70,7 +70,7 @@ func ProposeGuests(links []*plan.Link) (*plan.Guests, error) {
 	return g, nil
 }
 
-// OpenNamespace makes the namespace of guests, and notes its number in g.
+// OpenNamespace makes the namespace of guests.
 func OpenNamespace(g *plan.Guests) (*Namespace, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -107,14 +107,14 @@ func OpenNamespace(g *plan.Guests) (*Namespace, error) {
 	if err != nil {
 		return nil, refuse("cannot make a network namespace for the program: %w", err)
 	}
-	n, err := receiveNamespace(fds[0], g, user)
+	n, err := receiveNamespace(fds[0], user)
 	cmd.Wait()
 	return n, err
 }
 
-// receiveNamespace hears what the process in the namespace has to say: the number of
-// the namespace and descriptors, or what went wrong.
-func receiveNamespace(socket int, g *plan.Guests, user bool) (*Namespace, error) {
+// receiveNamespace hears what the process in the namespace has to say: descriptors, or
+// what went wrong.
+func receiveNamespace(socket int, user bool) (*Namespace, error) {
 	text, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(3*4))
 	n, length, _, _, err := unix.Recvmsg(socket, text, control, unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
@@ -131,9 +131,6 @@ func receiveNamespace(socket int, g *plan.Guests, user bool) (*Namespace, error)
 		}
 		return nil, refuse("the namespace of the program cannot be set up: %s%s", strings.TrimSpace(string(text[:n])), hint)
 	}
-	if _, err := fmt.Sscan(string(text[:n]), &g.Netns); err != nil {
-		return nil, fmt.Errorf("the namespace of the program has no number: %w", err)
-	}
 	files := make([]*os.File, 0, len(fds))
 	for i, name := range []string{"tun", "net", "user"} {
 		files = append(files, os.NewFile(uintptr(fds[i]), name))
@@ -146,11 +143,31 @@ func receiveNamespace(socket int, g *plan.Guests, user bool) (*Namespace, error)
 	return result, nil
 }
 
+// EnterNamespace is the namespace of guests that somebody else has made: net is its
+// descriptor, and the user namespace that it belongs to is found by that.
+func EnterNamespace(net *os.File) (*Namespace, error) {
+	fd, err := unix.IoctlRetInt(int(net.Fd()), unix.NS_GET_USERNS)
+	if err != nil {
+		return nil, refuse("the namespace of the stack's programs that cannot be preloaded belongs to another user (%w), "+
+			"and only that user may run programs there", err)
+	}
+	n := &Namespace{Net: net, User: os.NewFile(uintptr(fd), "user")}
+	var its, ours unix.Stat_t
+	if err := errors.Join(unix.Fstat(fd, &its), unix.Stat("/proc/self/ns/user", &ours)); err != nil {
+		return nil, err
+	}
+	if its.Ino == ours.Ino {
+		n.User.Close()
+		n.User = nil
+	}
+	return n, nil
+}
+
 // RunMakeGuests is what the first process in a namespace of guests does: args is the
 // plan.Guests, descriptor 3 the socket to guise.
 func RunMakeGuests(args []string) error {
 	const socket = 3
-	text, fds := "", []int(nil)
+	fds := []int(nil)
 	err := func() error {
 		if len(args) != 1 {
 			return errors.New("this command is guise's own")
@@ -159,39 +176,38 @@ func RunMakeGuests(args []string) error {
 		if err := json.Unmarshal([]byte(args[0]), &g); err != nil {
 			return err
 		}
-		files, inode, err := setUpGuests(&g)
+		files, err := setUpGuests(&g)
 		for _, f := range files {
 			fds = append(fds, int(f.Fd()))
 		}
-		text = fmt.Sprint(inode)
 		return err
 	}()
 	if err != nil {
 		return unix.Sendmsg(socket, []byte(err.Error()), nil, nil, 0)
 	}
-	return unix.Sendmsg(socket, []byte(text), unix.UnixRights(fds...), nil, 0)
+	return unix.Sendmsg(socket, []byte("made"), unix.UnixRights(fds...), nil, 0)
 }
 
 // setUpGuests makes the tun with all that belongs to it, and returns it with both
-// namespaces, and the number of the network's.
-func setUpGuests(g *plan.Guests) (files []*os.File, inode uint64, err error) {
+// namespaces.
+func setUpGuests(g *plan.Guests) (files []*os.File, err error) {
 	tun, err := openDevice(plan.Tun, guestsDevice)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if _, err := bringUp("lo"); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	device, err := netlink.LinkByName(guestsDevice)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	// Nothing holds a sender of datagrams back but this queue.
 	if err := netlink.LinkSetTxQLen(device, guestsQueue); err != nil {
-		return nil, 0, fmt.Errorf("cannot give %s a queue of %d: %w", guestsDevice, guestsQueue, err)
+		return nil, fmt.Errorf("cannot give %s a queue of %d: %w", guestsDevice, guestsQueue, err)
 	}
 	if err := netlink.LinkSetMTU(device, g.MTU); err != nil {
-		return nil, 0, fmt.Errorf("cannot give %s an MTU of %d: %w", guestsDevice, g.MTU, err)
+		return nil, fmt.Errorf("cannot give %s an MTU of %d: %w", guestsDevice, g.MTU, err)
 	}
 	// No addresses but those that it is given, so that nothing is sent on its own.
 	hostSysctls.write("net/ipv6/conf/"+guestsDevice+"/addr_gen_mode", "1")
@@ -200,7 +216,7 @@ func setUpGuests(g *plan.Guests) (files []*os.File, inode uint64, err error) {
 	hostSysctls.write("net/ipv4/ping_group_range", fmt.Sprintf("%d %d", os.Getegid(), os.Getegid()))
 	for _, s := range g.Sysctls {
 		if err := hostSysctls.write(strings.ReplaceAll(s.Key, ".", "/"), s.Value); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 	six := hostSysctls.has("net/ipv6/conf/" + guestsDevice + "/disable_ipv6")
@@ -209,33 +225,29 @@ func setUpGuests(g *plan.Guests) (files []*os.File, inode uint64, err error) {
 			continue // a host without IPv6
 		}
 		if err := addAddress(device, a); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 	if _, err := bringUp(guestsDevice); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	for _, r := range g.Routes {
 		if r.Addr().Is6() && !six {
 			continue
 		}
 		if err := addRoute(device, r); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 	net, err := os.Open("/proc/self/ns/net")
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	user, err := os.Open("/proc/self/ns/user")
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(net.Fd()), &st); err != nil {
-		return nil, 0, err
-	}
-	return []*os.File{tun, net, user}, st.Ino, nil
+	return []*os.File{tun, net, user}, nil
 }
 
 func addRoute(device netlink.Link, to netip.Prefix) error {

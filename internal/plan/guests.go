@@ -17,7 +17,6 @@ type Guests struct {
 	Addresses []netip.Prefix // theirs
 	Routes    []netip.Prefix // of theirs, over the link
 	Sysctls   []Sysctl       // of theirs
-	Netns     uint64         // the namespace's inode
 }
 
 // GuestsLink is the name of the guests' link in the stack; in their namespace it is eth0.
@@ -74,7 +73,7 @@ func (g *Guests) addForwarding(p *Plan) {
 	p.add("", "sysctl net.ipv6.conf.all.forwarding 1")
 }
 
-// addTo writes the link of the guests; fd is its tun, as the holder sees it.
+// addTo writes the link of the guests; fd is its tun, as the holder sees it, and fd + 1 their namespace.
 func (g *Guests) addTo(p *Plan, fd int, mptcp bool) {
 	p.add("", "link %s tun fd=%d mtu=%d", GuestsLink, fd, g.MTU)
 	p.add("", "sysctl net.ipv6.conf.%s.addr_gen_mode 1", GuestsLink)
@@ -82,7 +81,7 @@ func (g *Guests) addTo(p *Plan, fd int, mptcp bool) {
 		p.add("", "address %s %s", GuestsLink, a)
 	}
 	p.add("", "up %s", GuestsLink)
-	text := fmt.Sprintf("guests %s netns=%d", GuestsLink, g.Netns)
+	text := fmt.Sprintf("guests %s fd=%d", GuestsLink, fd+1)
 	if mptcp {
 		text += " mptcp"
 	}

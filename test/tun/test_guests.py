@@ -11,7 +11,6 @@ import select
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,32 +20,11 @@ from topology.namespace import Namespace
 from topology.process import eventually
 from topology.side import PYTHON, GuiseSide, HostSide, wait_until_says
 
-ROOT = Path(__file__).resolve().parents[2]
-HERE = Path(__file__).resolve().parent
-
 
 @pytest.fixture
 def tun(far: Namespace, guise: GuiseSide) -> GuiseSide:
     """A stack that every program comes to by a tun."""
     return GuiseSide(far, guise.run_dir, "--mode", "tun")
-
-
-@pytest.fixture
-def talk(tmp_path: Path) -> Path:
-    """A static program in C."""
-    program = tmp_path / "talk"
-    flags = ["-static", "-O1", "-D_GNU_SOURCE"]
-    subprocess.run(["cc", *flags, "-o", str(program), str(HERE / "talk.c")], check=True)
-    return program
-
-
-@pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A static program in Go."""
-    program = tmp_path_factory.mktemp("go") / "web"
-    build = [str(ROOT / "make/go"), "build", "-o", str(program), "./test/tun/web"]
-    subprocess.run(build, check=True, cwd=ROOT, env=os.environ | {"CGO_ENABLED": "0"})
-    yield program
 
 
 def pattern(size: int) -> str:

@@ -80,3 +80,15 @@ def test_what_is_missing_is_said_and_nothing_is_left(
     assert done.status == 2, done
     assert sentence in done.errors and done.errors.count("\n") == 1, done
     assert "never" not in done.text
+
+
+def test_a_user_has_guests_on_his_named_stack(machine: Machine) -> None:
+    """He enters the user namespace that his stack was given."""
+    busybox = "/run/bin/busybox"
+    machine.shell(f"cp /bin/busybox {busybox}")
+    machine.shell("printf 'guests = true\\n[[link]]\\nkind = \"none\"\\n' > /run/bin/own.toml")
+    machine.run(*as_user(USER, GUISE, "up", "--name", "own", "/run/bin/own.toml")).expect()
+    done = machine.run(*as_user(USER, GUISE, "run", "--stack", "own", "--", busybox, "id"))
+    machine.run(*as_user(USER, GUISE, "down", "own")).expect()
+    assert done.expect().text.startswith(f"uid={USER} gid={USER}")
+    assert "is statically linked" in done.errors
