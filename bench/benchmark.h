@@ -24,6 +24,8 @@ struct benchmark {
 	void (*far)(int fd);
 	bool no_host; /* nothing on the host to compare with */
 	bool api;     /* not a call of the preload library's */
+	bool hooks;   /* not a call of libguise's */
+	bool guest;   /* a program that is not preloaded: guest.h */
 	bool busy;    /* beside a loop that keeps one of two processors busy */
 	bool idle;    /* run counts wake-ups while it only waits: see idle.c */
 	enum floor_of floor_of;
@@ -47,6 +49,7 @@ bool measure_idle(const struct benchmark *b, enum way way, int n, double *value,
 struct worker {
 	pid_t pid;
 	int output;
+	bool group; /* what it started belongs to it */
 };
 
 bool worker_start(struct worker *w, const struct benchmark *b, enum way way, int ticket, int netns,

@@ -15,6 +15,9 @@ enum way {
 	WAY_HOST,    /* libc, and so the host's kernel */
 	WAY_PRELOAD, /* libc, with libguise-preload.so before it */
 	WAY_API,     /* libguise, linked in */
+	WAY_TUN,     /* libc, in a namespace whose only way out is a stack: guise run --mode tun */
+	WAY_PASTA,   /* ... or pasta */
+	WAY_SLIRP,   /* ... or slirp4netns */
 };
 
 struct calls {

@@ -7,6 +7,7 @@
  * reported. docs/benchmarks.md says what each figure means.
  */
 #include "benchmark.h"
+#include "guest.h"
 #include "report.h"
 #include "wire.h"
 #include "workload.h"
@@ -44,6 +45,10 @@ const struct benchmark benchmarks[] = {
 	{ "join-us", "us", join_time, LOOPBACK, .no_host = true, .api = true,
 	  .floor_of = GUISE_AT_MOST, .floor = 1000,
 	  .what = "until a process has joined a stack and made its first call" },
+	{ "join", "us", join_program, LOOPBACK, .hooks = true,
+	  .what = "until a program that was started has made a socket and ended" },
+	{ "fork", "us", fork_time, LOOPBACK, .hooks = true,
+	  .what = "until a child of a program with ten sockets has ended" },
 	{ "nanosleep", "us", nanosleep_run, LOOPBACK, .api = true,
 	  .what = "how long a sleep of 100 us takes" },
 
@@ -57,28 +62,34 @@ const struct benchmark benchmarks[] = {
 	{ "lo-rr-1thread", "us", rr_1thread, LOOPBACK, .floor_of = RATIO_AT_MOST, .floor = 0.6,
 	  .what = "a byte there and back over TCP on 127.0.0.1, one thread at both ends" },
 	{ "lo-rr-2threads", "us", rr_2threads, LOOPBACK, .what = "... two threads" },
-	{ "lo-rr-2procs", "us", rr_2procs, LOOPBACK, .floor_of = RATIO_AT_MOST, .floor = 0.8,
+	{ "proc-rr", "us", rr_2procs, LOOPBACK, .floor_of = RATIO_AT_MOST, .floor = 0.8,
 	  .what = "... two processes" },
 	{ "lo-bulk-1thread", "Gbit/s", bulk_1thread, LOOPBACK, .floor_of = RATIO_AT_LEAST,
 	  .floor = 1.2, .what = "512 MiB in writes of 64 KiB, one thread at both ends" },
 	{ "lo-bulk-2threads", "Gbit/s", bulk_2threads, LOOPBACK, .what = "... two threads" },
-	{ "lo-bulk-2procs", "Gbit/s", bulk_2procs, LOOPBACK, .floor_of = RATIO_AT_LEAST,
-	  .floor = 0.85, .what = "... two processes" },
+	{ "proc-bulk", "Gbit/s", bulk_2procs, LOOPBACK, .floor_of = RATIO_AT_LEAST, .floor = 0.85,
+	  .what = "... two processes" },
 
 	{ "lo-rr-1thread-busy", "us", rr_1thread, LOOPBACK, .busy = true,
 	  .what = "the same six, on two processors that a loop keeps busy, too" },
 	{ "lo-rr-2threads-busy", "us", rr_2threads, LOOPBACK, .busy = true, .what = "..." },
-	{ "lo-rr-2procs-busy", "us", rr_2procs, LOOPBACK, .busy = true, .what = "..." },
+	{ "proc-rr-busy", "us", rr_2procs, LOOPBACK, .busy = true, .what = "..." },
 	{ "lo-bulk-1thread-busy", "Gbit/s", bulk_1thread, LOOPBACK, .busy = true, .what = "..." },
 	{ "lo-bulk-2threads-busy", "Gbit/s", bulk_2threads, LOOPBACK, .busy = true, .what = "..." },
-	{ "lo-bulk-2procs-busy", "Gbit/s", bulk_2procs, LOOPBACK, .busy = true, .what = "..." },
+	{ "proc-bulk-busy", "Gbit/s", bulk_2procs, LOOPBACK, .busy = true, .what = "..." },
 
 	{ "tap-rr", "us", wire_rr, TAP, wire_rr_server,
 	  .what = "a byte to a server on the host and back: a tap, or a veth" },
 	{ "tap-bulk", "Gbit/s", wire_bulk, TAP, wire_bulk_server,
 	  .what = "128 MiB to a server on the host: a tap, or a veth" },
+	{ "tun-rr", "us", guest_rr, NULL, wire_rr_server, .guest = true,
+	  .what = "the same, over a veth, for a program that cannot be preloaded" },
+	{ "tun-bulk", "Gbit/s", guest_bulk, NULL, wire_bulk_server, .guest = true,
+	  .what = "... 128 MiB; both beside pasta and slirp4netns" },
 	{ "connections", "/s", connections_lo, LOOPBACK,
 	  .what = "TCP connections on 127.0.0.1 that come and go, one thread at both ends" },
+	{ "accept-rate", "/s", accept_rate, LOOPBACK, .hooks = true,
+	  .what = "... to a listener that two processes share, by two others" },
 	{ "tap-connections", "/s", wire_connections, TAP, wire_connections_server,
 	  .what = "... to a server on the host: a tap, or a veth" },
 	{ "idle-10k", "B", connections_idle, LOOPBACK,
@@ -178,16 +189,61 @@ static void progress(const struct benchmark *b, int run, int runs)
 			run == runs ? "\r\033[K" : "");
 }
 
+const char *const other_names[OTHERS] = { "pasta", "slirp4netns" };
+static const enum way other_ways[OTHERS] = { WAY_PASTA, WAY_SLIRP };
+
+/* The runs of one of the others. What fails is said and not counted; twice is enough. */
+struct other {
+	double value[RUNS_MAX];
+	int runs, failures;
+};
+
+static void measure_others(const struct benchmark *b, struct other *others)
+{
+	char why[sizeof(((struct result *)0)->why)];
+
+	for (int i = 0; i < OTHERS; i++) {
+		struct other *o = &others[i];
+
+		if (o->failures >= 2 || !guest_possible(other_ways[i]))
+			continue;
+		if (measure(b, other_ways[i], &o->value[o->runs], why, sizeof(why))) {
+			o->runs++;
+			continue;
+		}
+		o->failures++;
+		fprintf(stderr, "guise-bench: %s: a run of %s is not counted: %s\n", b->name,
+			other_names[i], why);
+	}
+}
+
+/* Whether r's benchmark cannot be run at all; why is said in r. */
+static bool cannot_run(struct result *r, enum way way)
+{
+	const struct benchmark *b = r->b;
+
+	if (b->far && geteuid())
+		snprintf(r->why, sizeof(r->why), "needs root, to make network namespaces");
+	else if (b->guest && !guest_possible(WAY_TUN))
+		snprintf(r->why, sizeof(r->why), "no guise beside this program");
+	else if (b->hooks && way == WAY_API)
+		snprintf(r->why, sizeof(r->why), "is the preload library's to do, not libguise's");
+	else
+		return false;
+	return true;
+}
+
 /* All runs of one benchmark; false: something failed. */
 static bool compare(struct result *r, enum way way, int runs)
 {
-	double guise[RUNS_MAX], host[RUNS_MAX];
+	static double guise[RUNS_MAX], host[RUNS_MAX];
+	struct other others[OTHERS] = { 0 };
 	const struct benchmark *b = r->b;
 
-	if (b->far && geteuid()) {
-		snprintf(r->why, sizeof(r->why), "needs root, to make network namespaces");
+	if (cannot_run(r, way))
 		return true;
-	}
+	if (b->guest)
+		way = WAY_TUN;
 	if (b->idle) {
 		progress(b, 0, runs);
 		if (!measure_idle(b, way, runs, guise, r->why, sizeof(r->why)))
@@ -200,10 +256,14 @@ static bool compare(struct result *r, enum way way, int runs)
 			return false;
 		if (!b->no_host && !measure(b, WAY_HOST, &host[i], r->why, sizeof(r->why)))
 			return false;
+		if (b->guest)
+			measure_others(b, others);
 		progress(b, i + 1, runs);
 	}
 	r->guise = median(guise, runs);
 	r->host = b->no_host ? 0 : median(host, runs);
+	for (int i = 0; i < OTHERS; i++)
+		r->others[i] = others[i].runs ? median(others[i].value, others[i].runs) : 0;
 	r->runs = runs;
 	return true;
 }
@@ -237,6 +297,8 @@ int main(int argc, char **argv)
 	bool json = false, any = false;
 	int runs = RUNS;
 
+	if (argc == 2 && !strcmp(argv[1], JOIN_FLAG))
+		join_main();
 	if (argc == 4 && !strcmp(argv[1], "--worker"))
 		for (int i = 0; i < benchmark_count; i++)
 			if (!strcmp(argv[2], benchmarks[i].name))

@@ -64,12 +64,14 @@ static void busy_end(struct busy *busy)
 	sched_setaffinity(0, sizeof(busy->all), &busy->all);
 }
 
-static bool on_host(const struct benchmark *b, int netns, double *value, char *why, size_t size)
+/* ... or in a namespace that somebody else makes for it there. */
+static bool on_host(const struct benchmark *b, enum way way, int netns, double *value, char *why,
+		    size_t size)
 {
 	struct worker w;
 	bool good;
 
-	if (!worker_start(&w, b, WAY_HOST, -1, netns, why, size))
+	if (!worker_start(&w, b, way, -1, netns, why, size))
 		return false;
 	good = worker_result(&w, value, why, size);
 	worker_stop(&w);
@@ -107,13 +109,13 @@ bool measure(const struct benchmark *b, enum way way, double *value, char *why, 
 {
 	struct wire wire = { .near = -1, .tap = -1 };
 	struct busy busy = { .loop = 0 };
-	bool good = false;
+	bool good = false, tap = way != WAY_HOST && !b->guest;
 
 	if (b->busy && !busy_begin(&busy, why, size))
 		return false;
-	if (!b->far || wire_make(&wire, way != WAY_HOST, b->far, why, size)) {
-		if (way == WAY_HOST)
-			good = on_host(b, wire.near, value, why, size);
+	if (!b->far || wire_make(&wire, tap, b->far, why, size)) {
+		if (way == WAY_HOST || b->guest)
+			good = on_host(b, way, wire.near, value, why, size);
 		else
 			good = on_guise(b, b->api ? WAY_API : way, wire.tap, value, why, size);
 		if (b->far)

@@ -36,6 +36,15 @@ static void print_floor(const struct result *r)
 		printf(" %s", b->unit);
 }
 
+static void print_others(const struct result *r)
+{
+	for (int i = 0; i < OTHERS; i++)
+		if (r->others[i] > 0)
+			printf("  %s %.4g", other_names[i], r->others[i]);
+		else
+			printf("  %s -", other_names[i]);
+}
+
 void report_table(const struct result *r, int n)
 {
 	printf("%-22s %10s %10s  %-7s %6s\n", "", "guise", "host", "unit", "ratio");
@@ -50,6 +59,8 @@ void report_table(const struct result *r, int n)
 		else
 			printf("%10.4g  %-7s %6.2f", r[i].host, b->unit, ratio(&r[i]));
 		print_floor(&r[i]);
+		if (b->guest)
+			print_others(&r[i]);
 		printf("\n");
 	}
 	for (int i = 0; i < n; i++)
@@ -71,6 +82,23 @@ static void print_string(const char *s)
 	putchar('"');
 }
 
+/* ,"others":{"NAME":VALUE,...} */
+static void json_others(const struct result *r)
+{
+	const char *comma = "";
+
+	printf(",\"others\":{");
+	for (int i = 0; i < OTHERS; i++) {
+		printf("%s\"%s\":", comma, other_names[i]);
+		if (r->others[i] > 0)
+			printf("%.6g", r->others[i]);
+		else
+			printf("null");
+		comma = ",";
+	}
+	printf("}");
+}
+
 void report_json(const struct result *r, int n)
 {
 	const char *comma = "";
@@ -85,7 +113,10 @@ void report_json(const struct result *r, int n)
 			printf("\"host\":null,\"ratio\":null,");
 		else
 			printf("\"host\":%.6g,\"ratio\":%.4g,", r[i].host, ratio(&r[i]));
-		printf("\"runs\":%d}", r[i].runs);
+		printf("\"runs\":%d", r[i].runs);
+		if (r[i].b->guest)
+			json_others(&r[i]);
+		printf("}");
 		comma = ",";
 	}
 	printf("],\n\"skipped\":[");

@@ -5,11 +5,16 @@
 
 #include "benchmark.h"
 
+#define OTHERS 2 /* that a guest is measured beside */
+
+extern const char *const other_names[OTHERS];
+
 struct result {
 	const struct benchmark *b;
-	double guise, host; /* medians */
-	int runs;           /* on each side; 0: skipped */
-	char why[700];      /* it was skipped */
+	double guise, host;    /* medians */
+	double others[OTHERS]; /* likewise; 0: none */
+	int runs;              /* on each side; 0: skipped */
+	char why[700];         /* it was skipped */
 };
 
 void report_table(const struct result *r, int n);

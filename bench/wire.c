@@ -11,6 +11,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
+#include <net/route.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -125,6 +126,23 @@ static int set_address(const char *name, const char *address)
 	return ret;
 }
 
+/* Everything by way of the far end. */
+static int set_route(void)
+{
+	struct rtentry route = { .rt_flags = RTF_UP | RTF_GATEWAY };
+	struct sockaddr_in *a = (struct sockaddr_in *)&route.rt_gateway;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	a->sin_family = route.rt_dst.sa_family = route.rt_genmask.sa_family = AF_INET;
+	inet_pton(AF_INET, WIRE_FAR, &a->sin_addr);
+	if (ioctl(fd, SIOCADDRT, &route))
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
 /* ---- namespaces ---------------------------------------------------------------- */
 
 static int own_namespace(void)
@@ -160,23 +178,29 @@ static int make_ends(struct wire *w, bool tap)
 	err = make_veth(w->near);
 	if (!err)
 		err = set_address("veth0", WIRE_FAR);
+	if (!err)
+		err = set_address("lo", WIRE_BEYOND);
 	if (!err && setns(w->near, CLONE_NEWNET))
 		err = -errno;
-	return err ? err : set_address("veth0", WIRE_NEAR);
+	if (!err)
+		err = set_address("lo", "127.0.0.1");
+	if (!err)
+		err = set_address("veth0", WIRE_NEAR);
+	return err ? err : set_route();
 }
 
-static struct sockaddr_in far_address(void)
+static struct sockaddr_in far_address(const char *address)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(PORT) };
 
-	inet_pton(AF_INET, WIRE_FAR, &a.sin_addr);
+	inet_pton(AF_INET, address, &a.sin_addr);
 	return a;
 }
 
 static __attribute__((noreturn)) void far_process(const struct wire *w, int to,
 						  void (*serve)(int fd))
 {
-	struct sockaddr_in a = far_address();
+	struct sockaddr_in a = far_address("0.0.0.0");
 	int fd, conn;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -248,9 +272,9 @@ void wire_remove(struct wire *w)
 
 /* ---- the workloads ---------------------------------------------------------------- */
 
-static int connect_far(enum way way)
+static int connect_far(enum way way, const char *address)
 {
-	struct sockaddr_in a = far_address();
+	struct sockaddr_in a = far_address(address);
 	int fd;
 
 	calls_begin(way);
@@ -262,12 +286,12 @@ static int connect_far(enum way way)
 
 double wire_rr(enum way way)
 {
-	return rr_client(connect_far(way));
+	return rr_client(connect_far(way, WIRE_FAR));
 }
 
 double wire_bulk(enum way way)
 {
-	return bulk_client(connect_far(way), WIRE_BYTES);
+	return bulk_client(connect_far(way, WIRE_FAR), WIRE_BYTES);
 }
 
 void wire_rr_server(int fd)
@@ -282,10 +306,20 @@ void wire_bulk_server(int fd)
 
 double wire_connections(enum way way)
 {
-	return connections_client(connect_far(way), far_address());
+	return connections_client(connect_far(way, WIRE_FAR), far_address(WIRE_FAR));
 }
 
 void wire_connections_server(int fd)
 {
 	connections_server(fd);
+}
+
+double guest_rr(enum way way)
+{
+	return rr_client(connect_far(way, WIRE_BEYOND));
+}
+
+double guest_bulk(enum way way)
+{
+	return bulk_client(connect_far(way, WIRE_BEYOND), WIRE_BYTES);
 }

@@ -14,6 +14,8 @@
 
 #define WIRE_NEAR "198.18.0.1"
 #define WIRE_FAR  "198.18.0.2"
+/* The far end's, too, by way of WIRE_FAR, the router: pasta takes that for the host. */
+#define WIRE_BEYOND "198.51.100.1"
 
 struct wire {
 	int near; /* namespace; -1: a tap */
@@ -30,6 +32,8 @@ void wire_remove(struct wire *w);
 double wire_rr(enum way way);
 double wire_bulk(enum way way);
 double wire_connections(enum way way);
+double guest_rr(enum way way);
+double guest_bulk(enum way way);
 void wire_rr_server(int fd);
 void wire_bulk_server(int fd);
 void wire_connections_server(int fd);

@@ -6,6 +6,7 @@
  * ended.
  */
 #include "benchmark.h"
+#include "guest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +21,11 @@
 #include <unistd.h>
 
 #define RESULT_MS 20000
+#define END_MS    3000
 
 static const char *const ways[] = {
-	[WAY_HOST] = "host",
-	[WAY_PRELOAD] = "preload",
-	[WAY_API] = "api",
+	[WAY_HOST] = "host", [WAY_PRELOAD] = "preload", [WAY_API] = "api",
+	[WAY_TUN] = "tun",   [WAY_PASTA] = "pasta",     [WAY_SLIRP] = "slirp4netns",
 };
 
 static void set_preload(void)
@@ -40,7 +41,8 @@ static void set_preload(void)
 static __attribute__((noreturn)) void become(const struct benchmark *b, enum way way, int output,
 					     int ticket, int netns)
 {
-	char number[16];
+	const char *const argv[] = { "guise-bench", "--worker", b->name, ways[way], NULL };
+	char number[16], self[4200];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (netns >= 0 && setns(netns, CLONE_NEWNET))
@@ -53,7 +55,12 @@ static __attribute__((noreturn)) void become(const struct benchmark *b, enum way
 	if (way == WAY_PRELOAD)
 		set_preload();
 	dup2(output, STDOUT_FILENO);
-	execl("/proc/self/exe", "guise-bench", "--worker", b->name, ways[way], (char *)NULL);
+	if (b->guest && way != WAY_HOST) {
+		setpgid(0, 0);
+		snprintf(self, sizeof(self), "%sguise-bench", programs);
+		guest_become(way, self, argv);
+	}
+	execv("/proc/self/exe", (char *const *)argv);
 	die(-errno, "cannot start itself again");
 }
 
@@ -66,6 +73,7 @@ bool worker_start(struct worker *w, const struct benchmark *b, enum way way, int
 		snprintf(why, size, "pipe: %s", strerror(errno));
 		return false;
 	}
+	w->group = b->guest && way != WAY_HOST;
 	w->pid = fork();
 	if (!w->pid)
 		become(b, way, p[1], ticket, netns);
@@ -95,12 +103,15 @@ bool worker_result(struct worker *w, double *value, char *why, size_t size)
 	}
 	line[n] = '\0';
 	*value = strtod(line, NULL);
+	/* What belongs to it is not cut off while connections close. */
+	while (w->group && poll(&p, 1, END_MS) > 0 && read(w->output, line, sizeof(line)) > 0)
+		;
 	return true;
 }
 
 void worker_stop(struct worker *w)
 {
-	kill(w->pid, SIGKILL);
+	kill(w->group ? -w->pid : w->pid, SIGKILL);
 	waitpid(w->pid, NULL, 0);
 	close(w->output);
 }

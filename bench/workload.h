@@ -35,6 +35,15 @@ double create_memory(enum way way);
 double join_time(enum way way);
 double idle_member(enum way way);
 
+/* processes.c: connections a second; microseconds */
+double accept_rate(enum way way);
+double fork_time(enum way way);
+double join_program(enum way way);
+
+/* processes.c: what a program that join_program starts does, told by this argument */
+#define JOIN_FLAG "--joining"
+void join_main(void) __attribute__((noreturn));
+
 /* rate.c: million calls a second, of 1, 2, 4 and 16 processes together */
 double call_rate_1(enum way way);
 double call_rate_2(enum way way);
