@@ -16,6 +16,7 @@
  */
 #include "cancel.h"
 #include "host/probe.h"
+#include "host/signal.h"
 #include "host/sys.h"
 
 #include <fcntl.h>
@@ -61,9 +62,7 @@ static ssize_t send_from(int sfd, int in, off64_t from, size_t n)
 	if (!piece)
 		return -ENOMEM;
 	pthread_cleanup_push(free, piece);
-	cancel_begin();
-	ret = send_pieces(sfd, in, from, n, piece);
-	cancel_end();
+	ret = send_pieces(sfd, in, from, n, piece); /* no cancellation point, as in libc */
 	pthread_cleanup_pop(1);
 	return ret;
 }
@@ -146,23 +145,33 @@ HOOK ssize_t sendfile(int out, int in, off_t *offset, size_t n) SAME_AS(sendfile
 
 /* ---- splice: a pipe of the host at one end -------------------------------- */
 
-static bool ready(int fd, short events, int ms)
+/* Waits as the host's splice() does: poll() is never restarted, this is where handlers have
+ * SA_RESTART. */
+static long await(int pipe, short events, bool wait)
 {
-	struct pollfd p = { .fd = fd, .events = events };
+	struct pollfd p = { .fd = pipe, .events = events };
+	int ready;
 
-	return poll(&p, 1, ms) == 1;
+	do {
+		guise_signals.ending = 0;
+		ready = poll(&p, 1, wait ? -1 : 0);
+	} while (ready < 0 && errno == EINTR && !guise_signals.ending);
+	if (ready < 0)
+		return -errno;
+	return ready ? 0 : -EAGAIN;
 }
 
 /* How much may be written to the pipe at once without waiting; 0 or -errno. */
 static long pipe_room(int pipe, bool wait)
 {
 	int held;
-	long size = host_sys(SYS_fcntl, pipe, F_GETPIPE_SZ, 0);
+	long err, size = host_sys(SYS_fcntl, pipe, F_GETPIPE_SZ, 0);
 
 	if (size < 0)
 		return -EINVAL; /* no pipe */
-	if (!ready(pipe, POLLOUT, wait ? -1 : 0))
-		return wait ? -errno : -EAGAIN;
+	err = await(pipe, POLLOUT, wait);
+	if (err)
+		return err;
 	if (host_sys(SYS_ioctl, pipe, FIONREAD, &held) < 0)
 		return -EINVAL;
 	return held ? PIPE_BUF : size;
@@ -216,8 +225,9 @@ static long splice_in(int pipe, int sfd, size_t n, char *piece, unsigned int fla
 		return -EINVAL;
 	/* A pipe that does not wait is said by its own flag as well. */
 	wait = wait && !(host_sys(SYS_fcntl, pipe, F_GETFL, 0) & O_NONBLOCK);
-	if (wait && !ready(pipe, POLLIN, -1))
-		return -errno;
+	got = wait ? await(pipe, POLLIN, true) : 0;
+	if (got)
+		return got;
 	got = look_into(pipe, n, piece, wait);
 	if (got <= 0)
 		return got;

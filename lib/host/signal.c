@@ -5,10 +5,10 @@
  * A program's handler must not run while its thread is inside: it would run on
  * a kernel stack, and a call it makes would wait for the virtual CPU that its
  * own thread holds. So guise's handler stands before the program's. Inside, it
- * notes the signal, blocks it for the thread, and wakes the thread if it is
+ * blocks the signal for the thread, sends it again, and wakes the thread if it is
  * waiting; outside, it calls the program's handler. When the thread has left
- * the stack the noted signals are sent to it again and unblocked, so that the
- * host's kernel delivers them with their own siginfo, mask and alternate stack.
+ * the stack the signals are unblocked, so that the host's kernel delivers them with
+ * their own siginfo, mask and alternate stack.
  *
  * SIGSEGV and SIGBUS go here first in any case: a fault inside the image's
  * guarded copies is a bad user pointer, and continues at their fix-up.
@@ -16,9 +16,11 @@
  * So is SIGSYS once a trap for system calls is set (preload/trap.c). While a
  * handler runs none of the three is blocked.
  *
+ * What cannot be blocked is kept here meanwhile, up to 8 signals: these three, when
+ * they were sent and are no faults, and all in a sandbox, where nothing may be sent.
+ *
  * Limits: only handlers installed by guise_signal_action() are held (the
- * preload library routes sigaction and signal here). Up to 8 different signals
- * are held at a time; blocking them leaves further ones to the host's kernel.
+ * preload library routes sigaction and signal here).
  */
 #include "host/signal.h"
 
@@ -34,8 +36,9 @@
 #include <string.h>
 #include <ucontext.h>
 
-#define HELD_MAX      8
-#define KERNEL_SIGSET 8 /* bytes of a signal set in system calls */
+#define HELD_MAX        8
+#define KERNEL_SIGSET   8 /* bytes of a signal set in system calls */
+#define KERNEL_SIGRTMIN 32
 
 struct held {
 	int sig;
@@ -44,6 +47,8 @@ struct held {
 
 __thread struct guise_signals guise_signals __attribute__((tls_model("initial-exec")));
 static __thread struct held held[HELD_MAX] __attribute__((tls_model("initial-exec")));
+static __thread int kept __attribute__((tls_model("initial-exec")));
+static __thread unsigned long blocked __attribute__((tls_model("initial-exec")));
 
 #ifndef SYS_USER_DISPATCH
 #define SYS_USER_DISPATCH 2 /* si_code of SIGSYS, since Linux 5.11 */
@@ -111,20 +116,52 @@ static bool repair(ucontext_t *uc)
 	return false;
 }
 
+static bool send_to_self(int sig, const siginfo_t *info)
+{
+	return !host_sys(SYS_rt_tgsigqueueinfo, host_sys(SYS_getpid), host_sys(SYS_gettid), sig,
+			 info);
+}
+
+/*
+ * Sends a signal again that is blocked. Of realtime ones several may be queued, in their
+ * order: those that came after it are taken out and sent again behind it. A mark says
+ * which was the last of them.
+ */
+static void send_again(int sig, const siginfo_t *info)
+{
+	unsigned long set = 1ul << (sig - 1);
+	siginfo_t mark = { .si_signo = sig, .si_code = SI_QUEUE }, next;
+	const struct timespec at_once = { 0 };
+
+	mark.si_ptr = held;
+	if (sig >= KERNEL_SIGRTMIN && send_to_self(sig, &mark)) {
+		send_to_self(sig, info);
+		while (host_sys(SYS_rt_sigtimedwait, &set, &next, &at_once, KERNEL_SIGSET) == sig &&
+		       (next.si_code != SI_QUEUE || next.si_ptr != held))
+			send_to_self(sig, &next);
+	} else if (!send_to_self(sig, info)) {
+		host_sys(SYS_tgkill, host_sys(SYS_getpid), host_sys(SYS_gettid), sig);
+	}
+}
+
 static void hold(int sig, siginfo_t *info, ucontext_t *uc)
 {
 	struct guise_slot *slot = guise_here.slot;
+	unsigned long bit = 1ul << (sig - 1);
 	uint32_t word;
-	int n = guise_signals.deferred;
 
-	if (n == HELD_MAX)
-		return; /* the newest is lost; eight are on their way */
-	held[n].sig = sig;
-	held[n].info = *info;
-	guise_signals.deferred = n + 1;
-	/* To unblock it would take a system call. */
-	if (!sandboxed)
-		sigaddset(&uc->uc_sigmask, sig);
+	if (!sandboxed && !(bit & GUISE_UNBLOCKED)) {
+		/* All of them: the kernel may have begun several handlers at once, and the
+		 * mask of this one's frame does not know of those above it. */
+		blocked |= bit;
+		*(unsigned long *)&uc->uc_sigmask |= blocked;
+		send_again(sig, info);
+	} else if (kept < HELD_MAX) {
+		held[kept].sig = sig;
+		held[kept].info = *info;
+		kept++;
+	}
+	guise_signals.deferred = 1;
 	if (!slot)
 		return;
 	/* Should the thread be about to sleep, it does not. */
@@ -154,6 +191,14 @@ static void default_action(int sig)
 	host_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &set, NULL, KERNEL_SIGSET);
 }
 
+/* SA_RESETHAND: the host's kernel need not know of it before the handler runs. */
+static void reset_action(int sig)
+{
+	program[sig].sa_handler = SIG_DFL;
+	if (!sandboxed && sig != SIGSEGV && sig != SIGBUS && (sig != SIGSYS || !trap))
+		guise_real_sigaction(sig, &program[sig], NULL);
+}
+
 static void handler(int sig, siginfo_t *info, void *context)
 {
 	struct sigaction act;
@@ -174,7 +219,14 @@ static void handler(int sig, siginfo_t *info, void *context)
 	}
 	act = program[sig];
 	if (act.sa_flags & (int)SA_RESETHAND)
-		program[sig].sa_handler = SIG_DFL;
+		reset_action(sig);
+	if (!(act.sa_flags & SA_RESTART))
+		guise_signals.ending = 1;
+	if (act.sa_flags & SA_NODEFER && !sandboxed && !sigismember(&act.sa_mask, sig)) {
+		unsigned long bit = 1ul << (sig - 1);
+
+		host_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, NULL, KERNEL_SIGSET);
+	}
 	if (act.sa_handler == SIG_DFL)
 		default_action(sig);
 	else if (act.sa_handler == SIG_IGN)
@@ -204,7 +256,8 @@ int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *
 		if (fault || (act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN)) {
 			mine.sa_sigaction = handler;
 			mine.sa_flags |= SA_SIGINFO;
-			mine.sa_flags &= ~(int)SA_RESETHAND;
+			/* It resets and unblocks by itself: not while the thread is inside. */
+			mine.sa_flags &= ~((int)SA_RESETHAND | SA_NODEFER);
 			if (fault)
 				mine.sa_flags |= SA_ONSTACK | SA_NODEFER;
 			*(unsigned long *)&mine.sa_mask &= ~GUISE_UNBLOCKED;
@@ -248,10 +301,11 @@ int guise_signal_trap(bool (*function)(siginfo_t *info, ucontext_t *uc))
 
 bool guise_signals_restart(void)
 {
-	int i;
-
-	for (i = 0; i < guise_signals.deferred; i++)
+	for (int i = 0; i < kept; i++)
 		if (!(program[held[i].sig].sa_flags & SA_RESTART))
+			return false;
+	for (int sig = 1; sig < NSIG; sig++)
+		if (blocked & 1ul << (sig - 1) && !(program[sig].sa_flags & SA_RESTART))
 			return false;
 	return true;
 }
@@ -273,7 +327,7 @@ static void call_handler(int sig, siginfo_t *info)
 	if (act.sa_handler == SIG_IGN || act.sa_handler == SIG_DFL)
 		return;
 	if (act.sa_flags & (int)SA_RESETHAND)
-		program[sig].sa_handler = SIG_DFL;
+		reset_action(sig);
 	if (!(act.sa_flags & SA_SIGINFO)) {
 		act.sa_handler(sig);
 		return;
@@ -284,45 +338,39 @@ static void call_handler(int sig, siginfo_t *info)
 
 void guise_signal_raise(int sig)
 {
-	siginfo_t info = { .si_signo = sig, .si_code = SI_KERNEL };
+	siginfo_t info = { .si_signo = sig, .si_code = SI_USER };
 
-	if (sandboxed && program[sig].sa_handler != SIG_DFL)
+	if (sandboxed && program[sig].sa_handler != SIG_DFL) {
 		call_handler(sig, &info);
-	else
+		return;
+	}
+	if (!sandboxed) {
+		info.si_pid = (pid_t)host_sys(SYS_getpid);
+		info.si_uid = (uid_t)host_sys(SYS_getuid);
+	}
+	if (sandboxed || !send_to_self(sig, &info))
 		host_sys(SYS_tgkill, host_sys(SYS_getpid), host_sys(SYS_gettid), sig);
-}
-
-/* Those that come meanwhile are held, too, or are handled at once. */
-static void call_held(int n)
-{
-	struct held copy[HELD_MAX];
-
-	memcpy(copy, held, (size_t)n * sizeof(*held));
-	guise_signals.deferred = 0;
-	for (int i = 0; i < n; i++)
-		call_handler(copy[i].sig, &copy[i].info);
 }
 
 void guise_signals_deliver(void)
 {
-	sigset_t set;
-	int i, n = guise_signals.deferred;
+	unsigned long set = blocked;
+	struct held copy[HELD_MAX];
+	int n = kept;
 
-	if (!n || guise_signals.inside)
+	if (!guise_signals.deferred || guise_signals.inside)
 		return;
-	if (sandboxed) {
-		call_held(n);
-		return;
-	}
-	sigemptyset(&set);
-	/* They are blocked: queued again, then let through all at once. */
-	for (i = 0; i < n; i++) {
-		sigaddset(&set, held[i].sig);
-		if (host_sys(SYS_rt_tgsigqueueinfo, host_sys(SYS_getpid), host_sys(SYS_gettid),
-			     held[i].sig, &held[i].info))
-			host_sys(SYS_tgkill, host_sys(SYS_getpid), host_sys(SYS_gettid),
-				 held[i].sig);
-	}
+	/* Those that come meanwhile are held, too, or are handled at once. */
+	memcpy(copy, held, (size_t)n * sizeof(*held));
+	kept = 0;
+	blocked = 0;
 	guise_signals.deferred = 0;
-	host_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &set, NULL, KERNEL_SIGSET);
+	for (int i = 0; i < n; i++) {
+		if (sandboxed)
+			call_handler(copy[i].sig, &copy[i].info);
+		else
+			send_to_self(copy[i].sig, &copy[i].info);
+	}
+	if (set)
+		host_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &set, NULL, KERNEL_SIGSET);
 }

@@ -28,6 +28,7 @@ int guise_signal_trap(bool (*function)(siginfo_t *info, ucontext_t *uc));
 struct guise_signals {
 	volatile int inside;
 	volatile int deferred; /* how many wait */
+	volatile int ending;   /* a handler without SA_RESTART has run: restarts nothing */
 };
 extern __thread struct guise_signals guise_signals __attribute__((tls_model("initial-exec")));
 
