@@ -324,6 +324,10 @@ CALL(fexecve, process, exec_forms, "As execve.")
 CALL(execveat, process, exec_forms, "As execve.")
 CALL(posix_spawn, process, spawn_passes, "As execve. File actions are libc's own.")
 CALL(posix_spawnp, process, spawn_passes, "As posix_spawn.")
+CALL(system, process, system_forms, "By posix_spawn.")
+CALL(popen, process, popen_forms, "By posix_spawn.")
+CALL(pclose, process, popen_forms, "fclose does the same, as in libc.")
+ALIAS(_IO_popen, popen)
 
 #undef CLASS
 #undef CALL

@@ -138,6 +138,7 @@ void preload_fork_child(void)
 
 	preload.pid = (pid_t)host_sys(SYS_getpid);
 	preload_placeholders_forked();
+	preload_shell_forked();
 	pthread_mutex_init(&preload_lock, NULL);
 	pthread_mutex_lock(&preload_lock);
 	if (member) {

@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -54,6 +55,7 @@ int __openat64_2(int dir, const char *path, int flags);
 
 FILE *_IO_fdopen(int fd, const char *mode);
 int _IO_fclose(FILE *f);
+FILE *_IO_popen(const char *line, const char *mode);
 int __dprintf_chk(int fd, int flag, const char *format, ...);
 int __vdprintf_chk(int fd, int flag, const char *format, va_list ap);
 int __fprintf_chk(FILE *f, int flag, const char *format, ...);

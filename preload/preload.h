@@ -127,6 +127,11 @@ int preload_spawn_place(void);
 /* In the new program: the private sockets that it was left. */
 void preload_inherit(void);
 
+/* shell.c: the shell behind a stream of popen() that is being closed, or 0; and its status */
+pid_t preload_popened(FILE *stream);
+int preload_pclose_wait(pid_t pid);
+void preload_shell_forked(void);
+
 /* epoll.c: in a forked child nobody waits yet */
 void preload_epoll_forked(void);
 

@@ -127,11 +127,15 @@ HOOK FILE *_IO_fdopen(int fd, const char *mode) SAME_AS(fdopen);
 
 HOOK int fclose(FILE *f)
 {
+	pid_t pid = preload_popened(f);
+	int ret;
+
 	if (is_libcs(f)) {
 		fflush(f);
 		preload_forget(f->_fileno);
 	}
-	return HOST(fclose)(f);
+	ret = HOST(fclose)(f);
+	return pid ? preload_pclose_wait(pid) : ret;
 }
 
 HOOK int _IO_fclose(FILE *f) SAME_AS(fclose);

@@ -435,3 +435,143 @@ CASE(spawn_passes)
 	}
 	SHOW(posix_spawn(&pid, "/nowhere/cat", NULL, NULL, cat, environ));
 }
+
+/* ---- shells ------------------------------------------------------------------------ */
+
+static void tell_action(int sig)
+{
+	struct sigaction act;
+
+	MUST(!sigaction(sig, NULL, &act));
+	printf("%s is %s\n", sigabbrev_np(sig),
+	       act.sa_handler == SIG_DFL   ? "default"
+	       : act.sa_handler == SIG_IGN ? "ignored"
+					   : "handled");
+}
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+static void *in_a_shell(void *line)
+{
+	system(line);
+	return NULL;
+}
+
+static bool gone(const char *path)
+{
+	return access(path, F_OK) != 0;
+}
+
+CASE(system_forms)
+{
+	char line[128], file[] = "/tmp/guise-shell-XXXXXX";
+	struct timespec moment = { .tv_nsec = 2000000 };
+	pthread_t thread;
+	sigset_t mask;
+	int fd[2];
+	void *end;
+
+	SHOW(system(NULL));
+	SHOW(system("exit 3"));
+	SHOW(system("kill -9 $$"));
+	SHOW(system("nowhere 2>/dev/null"));
+	SHOW(waitpid(-1, NULL, 0)); /* it has left none */
+	/* The private socket is the shell's, too, whatever became of the environment. */
+	stream_pair(fd);
+	environ = (char **)bare;
+	snprintf(line, sizeof(line), "echo from the shell >&%d; head -c 6 <&%d >&%d", fd[1], fd[1],
+		 fd[1]);
+	SHOW(send(fd[0], "parent", 6, 0));
+	SHOW(system(line));
+	SHOW(close(fd[1]));
+	show_all(fd[0]);
+	/* Signals: not the parent's while it waits, the shell's as they were. */
+	signal(SIGINT, nothing);
+	SHOW(system("kill -INT $PPID; kill -QUIT $PPID; exit 4"));
+	tell_action(SIGINT);
+	tell_action(SIGQUIT);
+	SHOW(system("kill -INT $$"));
+	signal(SIGQUIT, SIG_IGN);
+	SHOW(system("kill -QUIT $$; exit 5"));
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGUSR1);
+	MUST(!sigprocmask(SIG_BLOCK, &mask, NULL));
+	SHOW(system("while read a b; do case $a in SigBlk:) echo $b; esac; done </proc/$$/status"));
+	MUST(!sigprocmask(SIG_SETMASK, NULL, &mask));
+	SHOW(sigismember(&mask, SIGCHLD));
+	/* Cancelled: with its shell. */
+	MUST(close(mkstemp(file)) == 0);
+	snprintf(line, sizeof(line), "rm %s; exec sleep 50", file);
+	MUST(!pthread_create(&thread, NULL, in_a_shell, line));
+	while (!gone(file))
+		nanosleep(&moment, NULL);
+	SHOW(pthread_cancel(thread));
+	MUST(!pthread_join(thread, &end));
+	SHOW(end == PTHREAD_CANCELED);
+	SHOW(waitpid(-1, NULL, 0));
+	tell_action(SIGINT);
+	/* Whoever has no shell. */
+	SHOW(chroot("/proc/self/fdinfo") ? 127 << 8 : system("exit 0"));
+}
+
+static void tell_line(FILE *f)
+{
+	char line[128];
+
+	printf("read: %s", fgets(line, sizeof(line), f) ? line : "nothing\n");
+}
+
+CASE(popen_forms)
+{
+	int (*volatile also_closes)(FILE *) = fclose;
+	FILE *f, *g, *h;
+	char line[128];
+	int fd[2];
+
+	SHOW(popen("exit 0", "") != NULL);
+	SHOW(popen("exit 0", "rw") != NULL);
+	SHOW(popen("exit 0", "x") != NULL);
+	MUST((f = popen("echo said; exit 3", "r")));
+	tell_line(f);
+	SHOW(fcntl(fileno(f), F_GETFD));
+	SHOW(pclose(f));
+	MUST((f = popen("read x; test \"$x\" = heard", "we")));
+	SHOW(fcntl(fileno(f), F_GETFD));
+	SHOW(fputs("heard\n", f));
+	SHOW(pclose(f));
+	MUST((f = popen("exit 7", "r")));
+	SHOW(also_closes(f));
+	SHOW(waitpid(-1, NULL, 0));
+	/* A later child has not the streams of earlier ones: else this would not end. */
+	MUST((f = popen("cat", "w")));
+	MUST((g = popen("cat >/dev/null", "w")));
+	snprintf(line, sizeof(line), "test -e /proc/self/fd/%d; echo $?", fileno(f));
+	MUST((h = popen(line, "r")));
+	tell_line(h);
+	SHOW(pclose(f));
+	SHOW(pclose(g));
+	SHOW(pclose(h));
+	/* Private sockets, and a scrubbed environment. */
+	stream_pair(fd);
+	environ = (char **)bare;
+	snprintf(line, sizeof(line), "cat <&%d", fd[1]);
+	MUST((f = popen(line, "r")));
+	SHOW(close(fd[1]));
+	SHOW(send(fd[0], "through it\n", 11, 0));
+	SHOW(shutdown(fd[0], SHUT_WR));
+	tell_line(f);
+	SHOW(pclose(f));
+	/* Without stdin and stdout of one's own. */
+	close(0);
+	MUST((f = popen("read x; exit $x", "w")));
+	SHOW(fileno(f));
+	SHOW(fputs("9\n", f));
+	SHOW(pclose(f));
+	MUST((f = popen("echo once more", "r")));
+	SHOW(fileno(f));
+	tell_line(f);
+	SHOW(pclose(f));
+}
