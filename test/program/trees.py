@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Process trees of Python's own making; each prints what must be the same everywhere.
 
-trees.py NAME runs one of the functions below.
+trees.py NAME [ARGUMENT] runs one of the functions below.
 """
 
 import multiprocessing
 import os
 import resource
+import select
 import signal
 import socket
 import socketserver
 import subprocess
 import sys
 import threading
+import time
 
 
 def ask(address, text):
@@ -97,6 +99,89 @@ def many():
         print(sum(os.wait()[1] == 0 for _ in range(200)))
 
 
+def held():
+    """10,000 connections at a time: four processes made them, four others took them."""
+    each, parts = 2500, 4
+    resource.setrlimit(resource.RLIMIT_NOFILE, (each + 200, max(each + 200, hard_limit())))
+    told, tell = os.pipe()
+    wait, begin = os.pipe()
+    with socket.create_server(("127.0.0.1", 0), backlog=1000) as listener:
+        for number in range(2 * parts):
+            if os.fork():
+                continue
+            os.close(begin)
+            if number < parts:
+                mine = [listener.accept()[0] for _ in range(each)]
+            else:
+                mine = [socket.create_connection(listener.getsockname()) for _ in range(each)]
+            os.write(tell, b"x")
+            os.read(wait, 1)
+            if number >= parts:
+                for n, s in enumerate(mine):
+                    s.sendall(b"%8d" % n)
+            good = 0
+            for n, s in enumerate(mine):
+                text = s.recv(8, socket.MSG_WAITALL)
+                good += number < parts or int(text) == n
+                if number < parts:
+                    s.sendall(text)
+            os._exit(0 if good == each else 1)
+    print("all", sum(len(os.read(told, 1)) for _ in range(2 * parts)))
+    os.close(begin)
+    print("good", sum(os.wait()[1] == 0 for _ in range(2 * parts)))
+
+
+def hard_limit():
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+
+def churn(seconds):
+    """Processes come and go in every way, with sockets in every state."""
+    end = time.monotonic() + float(seconds)
+    while time.monotonic() < end:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            there = socket.create_connection(listener.getsockname(), timeout=60)
+            here, _ = listener.accept()
+            for number in range(12):
+                if not os.fork():
+                    end_child(number % 6, there)
+            for _ in range(4):  # those that talk until they are killed
+                s, _ = listener.accept()
+                pid = int(s.recv(8, socket.MSG_WAITALL))
+                os.kill(pid, signal.SIGKILL)
+                assert s.recv(1) == b""
+                s.close()
+            ends = sorted(os.wait()[1] for _ in range(12))
+            assert ends == [0] * 8 + [signal.SIGKILL] * 4, ends
+            there.close()
+            here.close()
+
+
+def end_child(way, there):
+    if way in (0, 1):  # one of them with a thread inside
+        own = socket.create_server(("127.0.0.1", 0))
+        if way:
+            threading.Thread(target=own.accept, daemon=True).start()
+        s = socket.create_connection(there.getpeername())
+        s.sendall(b"%8d" % os.getpid())
+        s.recv(1)
+    elif way == 2:  # half of a connection to itself, and a datagram nobody reads
+        with socket.create_server(("127.0.0.1", 0)) as own:
+            socket.create_connection(own.getsockname()).sendall(bytes(10000))
+        with socket.socket(type=socket.SOCK_DGRAM) as s:
+            s.bind(("127.0.0.1", 0))
+            s.sendto(bytes(5000), s.getsockname())
+            os._exit(0)
+    elif way == 3:
+        os.set_inheritable(there.fileno(), True)
+        os.execv("/bin/sh", ["sh", "-c", "true; (true) & exec true"])
+    elif way == 4 and not os.fork():  # a child of its own, which outlives it
+        with select.epoll() as epoll:
+            epoll.register(there, select.EPOLLOUT)
+            epoll.poll(1)
+    os._exit(0)
+
+
 def children():
     """SIGCHLD comes once for each child that the program made, and there is no other child."""
     wanted = [signal.SIGCHLD]
@@ -141,4 +226,4 @@ def inherited():
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    globals()[sys.argv[1]]()
+    globals()[sys.argv[1]](*sys.argv[2:])

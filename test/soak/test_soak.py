@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from topology.named import Named
 from topology.namespace import Word
-from topology.process import run
-from topology.side import BUILD, GUISE, GuiseSide, wait_until_says
+from topology.process import eventually, run
+from topology.side import BUILD, GUISE, PYTHON, GuiseSide, program, wait_until_says
 
 SOAK_SECONDS = int(os.environ.get("SOAK_SECONDS", "1200"))
 REGION = BUILD / "test" / "region"
@@ -102,3 +103,44 @@ def test_bulk_both_ways_beside_other_stacks(guise: GuiseSide, tmp_path: Path) ->
                 len(list(run_)) for none, run_ in itertools.groupby(there, lambda n: not n) if none
             ]
             assert max(stalls, default=0) < 5, there
+
+
+def test_processes_come_and_go_without_growth(tmp_path: Path) -> None:
+    """A named stack, on which processes end in every way. What its holder has open, its memory,
+    and the stack's sockets and memory do not grow any more once the caches are full; a slot or a
+    place that was lost each time would be missing soon."""
+    named = Named(tmp_path)
+    named.up()
+    holder = named.ls()["web"]["holder"]
+
+    def sample() -> dict[str, int]:
+        stack = named.ls()["web"]
+        status = Path(f"/proc/{holder}/status").read_text(encoding="ascii")
+        [anonymous] = [line.split()[1] for line in status.splitlines() if "RssAnon" in line]
+        return {
+            "joined": stack["joined"],
+            "descriptors": len(os.listdir(f"/proc/{holder}/fd")),
+            "threads": len(os.listdir(f"/proc/{holder}/task")),
+            "holder": int(anonymous),
+            "sockets": stack["sockets"],
+            "memory": stack["memory"] >> 10,
+        }
+
+    try:
+        samples = []
+        for _ in range(10):
+            words = ["run", "--stack", "web", "--", PYTHON, program("trees.py"), "churn"]
+            seconds = SOAK_SECONDS / 10
+            run([GUISE, *words, str(seconds)], env=named.env, seconds=seconds + 100).expect()
+            eventually(lambda: not named.ls()["web"]["members"], "all have left")
+            samples.append(sample())
+        print(*samples, sep="\n")
+        for what, slack in (("descriptors", 0), ("threads", 0), ("sockets", 0), ("holder", 512)):
+            values = [one[what] for one in samples]
+            assert max(values[5:]) <= max(values[:5]) + slack, (what, samples)
+        # What the stack has ever used: peaks may meet later, and grow ever more seldom.
+        memory = [one["memory"] for one in samples]
+        assert memory[9] - memory[4] <= 2048, samples
+        assert samples[9]["joined"] > 12 * 10
+    finally:
+        named.call("down", "web").expect()

@@ -160,6 +160,49 @@ def test_full_disk_is_said(named: Named) -> None:
     assert "cannot write" in done.errors and "No space left" in done.errors
 
 
+def test_a_disk_that_fills_up_ends_it_with_a_whole_file(named: Named) -> None:
+    """A file system in memory with room for a few packets."""
+    if os.geteuid():
+        pytest.skip("needs root, to mount a file system")
+    folder = named.folder / "small"
+    folder.mkdir()
+    words = ["mount -t tmpfs -o size=16k guise-test", str(folder), '&& "$@"; s=$?;']
+    words += ["cp", str(folder / "packets"), str(named.folder), "; exit $s"]
+    capture: list[Word] = [GUISE, "capture", "web", "-w", folder / "packets"]
+    command: list[Word] = ["unshare", "-m", "sh", "-c", " ".join(words), "-", *capture]
+    with Process(command, env=named.env) as one:
+
+        def full() -> bool:
+            ping(named, 5)
+            return one.said().status != -1
+
+        eventually(full, "the disk is full")
+        done = one.finish().expect(125)
+    assert "cannot write" in done.errors and "No space left" in done.errors
+    assert len(live(named.folder / "packets")) > 5
+
+
+def test_two_captures_see_the_same_and_the_stack_goes_on_without_them(named: Named) -> None:
+    first, file = begun(named)
+    with first:
+        with subprocess.Popen(
+            ["env", "--default-signal", str(GUISE), "capture", "web"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **named.env},
+        ) as second:
+            assert second.stdout and second.stdout.read(4) == b"\x0a\x0d\x0d\x0a"
+            ping(named, 3)
+            second.send_signal(signal.SIGINT)  # Ctrl-C of the one that writes into a pipe
+            _, errors = second.communicate(timeout=DEADLINE)
+            assert second.returncode == 0 and b"6 packets captured, 0 lost" in errors
+        ping(named, 2)
+        first.signal(signal.SIGINT)
+        assert "10 packets captured, 0 lost" in first.finish().expect().errors
+    assert len(read(file, "icmp")) == 10
+    ping(named, 1)
+
+
 def test_a_terminal_is_refused(named: Named) -> None:
     master, slave = os.openpty()
     try:

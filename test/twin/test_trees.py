@@ -10,7 +10,7 @@ from topology.content import Content
 from topology.namespace import Namespace
 from topology.side import PYTHON, GuiseSide, HostSide, Side, program
 
-TREES = ["forking_server", "pool", "fork_under_traffic", "children", "inherited"]
+TREES = ["forking_server", "pool", "fork_under_traffic", "children", "inherited", "held"]
 
 
 @pytest.mark.parametrize("tree", [*TREES, pytest.param("many", marks=pytest.mark.slow)])
