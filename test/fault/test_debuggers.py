@@ -8,7 +8,6 @@ import os
 import pty
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -96,10 +95,11 @@ def test_ctrl_z_fg_and_bg() -> None:
         shows("Stopped")
         types(b"bg; echo running $(jobs -r | wc -l)\n")
         shows("running 1")
-        types(b"kill -STOP %1; sleep 0.2; echo stopped $(jobs -s | wc -l)\n")
+        types(b"kill -STOP %1; until jobs -s | grep -q .; do :; done; echo stopped $(jobs -s | wc -l)\n")
         shows("stopped 1")
+        shell_group = os.tcgetpgrp(keyboard)
         types(b"fg\n")
-        time.sleep(0.2)
+        eventually(lambda: os.tcgetpgrp(keyboard) != shell_group, "a job in the foreground")
         types(b"\x03")
         types(b"echo status $?\n")
         shows("status 130")
