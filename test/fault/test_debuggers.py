@@ -95,7 +95,7 @@ def test_ctrl_z_fg_and_bg() -> None:
         shows("Stopped")
         types(b"bg; echo running $(jobs -r | wc -l)\n")
         shows("running 1")
-        types(b"kill -STOP %1; until jobs -s | grep -q .; do :; done; echo stopped $(jobs -s | wc -l)\n")
+        types(b"kill -STOP %1; until jobs -s | grep -q .; do :; done; echo stopped $(jobs -s|wc -l)\n")
         shows("stopped 1")
         shell_group = os.tcgetpgrp(keyboard)
         types(b"fg\n")
