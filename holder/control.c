@@ -26,16 +26,16 @@
  * Why each client has a ticket of its own: the holder of an unnamed stack ends
  * when all copies of the tickets are closed, so it must not keep one itself.
  *
- * All of it but one thing happens on the thread that watches the members, which
- * never waits. To ask the stack something takes the virtual CPU, and its owner may be
- * stopped or dead; so that is done by a thread of its own, the teller, that is started
- * by the first request for it. What it cannot tell, it does not answer, and the client
- * has its own patience.
+ * All of it happens on the thread that watches the members, which never waits; but what only
+ * the stack can tell is a thread's of its own (teller.c). What it cannot tell, it does not
+ * answer, and the client has its own patience.
  */
 #include "control.h"
 
 #include "guests.h"
 #include "report.h"
+#include "run_folder.h"
+#include "teller.h"
 
 #include "host/sys.h"
 #include "region/stack.h"
@@ -43,14 +43,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define CLIENTS   64
@@ -59,10 +56,6 @@
 
 /* How long the watch of members may sleep while an end is set. */
 #define LOOK_MAX 3600000
-
-/* How long to wait for the lock of the folder, which others hold for moments. */
-#define LOCK_TRIES    200
-#define LOCK_PAUSE_NS 5000000l
 
 /* What an event is about: the kind above, an index below. */
 enum kind { LISTENER, CLIENT, TICKET };
@@ -82,9 +75,7 @@ struct control {
 	bool started, keep, ending;
 	uint64_t deadline; /* ns */
 
-	pthread_t teller;
-	bool telling;
-	int questions[2]; /* a pipe of descriptors, to the teller */
+	struct teller teller;
 };
 
 struct control *control_new(int listener, const char *path, const char *name)
@@ -99,7 +90,8 @@ struct control *control_new(int listener, const char *path, const char *name)
 	c->listener = listener;
 	c->path = path;
 	c->name = name;
-	c->epoll = c->questions[0] = c->questions[1] = -1;
+	c->epoll = -1;
+	teller_init(&c->teller);
 	for (int i = 0; i < CLIENTS; i++)
 		c->client[i] = -1;
 	for (int i = 0; i < TICKETS; i++)
@@ -225,33 +217,6 @@ static void refuse(int client)
 	answer(client, text, -1);
 }
 
-/* What only the stack knows, for one client after the other. */
-static void *tell(void *arg)
-{
-	struct control *c = arg;
-	char text[256];
-	int client;
-
-	while (host_sys(SYS_read, c->questions[0], &client, sizeof(client)) == sizeof(client)) {
-		if (report_of_the_stack(c->v->s, text, sizeof(text)))
-			answer(client, text, -1);
-		host_sys(SYS_close, client);
-	}
-	return NULL;
-}
-
-static bool start_teller(struct control *c)
-{
-	if (c->telling)
-		return true;
-	if (c->questions[0] < 0 && host_sys(SYS_pipe2, c->questions, O_CLOEXEC) < 0)
-		return false;
-	/* The thread that asks must never wait for the one that tells. */
-	host_sys(SYS_fcntl, c->questions[1], F_SETFL, O_NONBLOCK);
-	c->telling = !pthread_create(&c->teller, NULL, tell, c);
-	return c->telling;
-}
-
 static void answer_status(struct control *c, int client)
 {
 	struct report_facts facts = {
@@ -260,7 +225,6 @@ static void answer_status(struct control *c, int client)
 		.told = c->told,
 	};
 	char *text = report_of_the_holder(c->v, &facts);
-	int copy;
 
 	if (!text) {
 		refuse(client);
@@ -268,10 +232,7 @@ static void answer_status(struct control *c, int client)
 	}
 	answer(client, text, -1);
 	free(text);
-	copy = (int)host_sys(SYS_fcntl, client, F_DUPFD_CLOEXEC, 3);
-	if (copy >= 0 && (!start_teller(c) || host_sys(SYS_write, c->questions[1], &copy,
-						       sizeof(copy)) != sizeof(copy)))
-		host_sys(SYS_close, copy);
+	teller_ask(&c->teller, c->v->s, client);
 }
 
 static int make_ticket(struct control *c)
@@ -469,67 +430,16 @@ void control_turn(struct control *c, void (*came)(void *arg, unsigned int proc),
 
 /* ---- the end -------------------------------------------------------------------- */
 
-/* Other commands add and remove what is in the folder under its lock. */
-static int lock_folder(const char *folder)
-{
-	const struct timespec pause = { 0, LOCK_PAUSE_NS };
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	for (int i = 0; fd >= 0 && i < LOCK_TRIES; i++) {
-		if (!flock(fd, LOCK_EX | LOCK_NB))
-			return fd;
-		nanosleep(&pause, NULL);
-	}
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-/* Another stack may have the name by now. */
-static void free_name(const char *name, const char *socket)
-{
-	char target[64];
-	ssize_t n = name ? readlink(name, target, sizeof(target) - 1) : -1;
-
-	if (n < 0)
-		return;
-	target[n] = '\0';
-	if (!strcmp(target, socket))
-		unlink(name);
-}
-
-/* The path, and the folder if nothing else is in it. */
-static void free_path(const char *path, const char *name)
-{
-	char *folder = strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
-	int lock;
-
-	if (slash && slash > folder) {
-		*slash = '\0';
-		lock = lock_folder(folder);
-		free_name(name, slash + 1);
-		unlink(path);
-		if (lock >= 0) {
-			rmdir(folder);
-			close(lock);
-		}
-	}
-	free(folder);
-}
-
 void control_stop(struct control *c)
 {
 	if (!c || !c->path)
 		return;
 	close_fd(&c->listener);
-	free_path(c->path, c->name);
+	run_folder_free(c->path, c->name);
 	c->path = NULL;
 	for (int i = 0; i < TICKETS; i++)
 		close_fd(&c->ticket[i]);
-	close_fd(&c->questions[1]);
-	if (c->telling)
-		pthread_join(c->teller, NULL);
-	close_fd(&c->questions[0]);
+	teller_stop(&c->teller);
 	close_fd(&c->epoll);
-	c->started = c->telling = false;
+	c->started = false;
 }

@@ -222,10 +222,6 @@ static long connect_onward(struct pending *p, uint32_t interface)
 	ret = end_socket(&p->onward, to.ss_family, SOCK_STREAM, protocol);
 	if (ret < 0)
 		return ret;
-	/* Nobody knows what the program would have asked for: that the wire's end is gone
-	 * is noticed after net.ipv4.tcp_keepalive_time. */
-	if (guests)
-		end_option(&p->onward, SOL_SOCKET, SO_KEEPALIVE, 1);
 	/* To itself, by an address of the stack, it would not believe its own address. */
 	if (p->to_guest && interface != guests_interface(g)) {
 		end_transparent(&p->onward, to.ss_family);

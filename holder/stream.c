@@ -189,6 +189,11 @@ bool stream_join(const struct end *near, const struct end *far, bool connecting)
 	for (int k = 0; k < 2; k++) {
 		end_option(&end[k], IPPROTO_TCP, TCP_NODELAY, 1);
 		end_option(&end[k], SOL_SOCKET, SO_OOBINLINE, 1);
+		/*
+		 * Nobody knows what the programs asked for of theirs, which end here: that
+		 * either is gone is noticed after net.ipv4.tcp_keepalive_time.
+		 */
+		end_option(&end[k], SOL_SOCKET, SO_KEEPALIVE, 1);
 	}
 	if (!st) {
 		end_reset(&end[0]);

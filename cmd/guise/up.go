@@ -31,7 +31,7 @@ func newUp() *cobra.Command {
 			"FILE - is standard input.",
 		Example: "  guise up web.toml\n  guise run --stack web -- nginx",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) != 1 || args[0] == "" {
 				return usage("expected guise up FILE, the path of one config")
 			}
 			return nil

@@ -346,6 +346,7 @@ def test_up_that_is_interrupted_leaves_nothing(named: Named, ending: signal.Sign
         (["run", "--stack", "web"], ["no program", "CMD"]),
         (["run", "--stack", "web", "--cc", "bbr", "--", "true"], ["--cc", "--stack alone"]),
         (["up"], ["guise up FILE"]),
+        (["up", ""], ["guise up FILE"]),
         (["up", "nosuch.toml"], ["nosuch.toml", "no such file"]),
         (["up", "--name", "a/b", "web.toml"], ["--name", "a/b", "letters"]),
         (["up", "--name", "x" * 33, "web.toml"], ["x" * 33, "1 to 32"]),

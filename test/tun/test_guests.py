@@ -268,6 +268,52 @@ def test_a_reader_that_stands_still_stops_the_writer(far: Namespace, tun: GuiseS
             client.finish().expect()
 
 
+VANISH = """
+import socket, sys
+if sys.argv[1] == "ask":
+    c = socket.create_connection((sys.argv[2], int(sys.argv[3])), 30)
+else:
+    with socket.create_server(("", 80)) as server:
+        print("listening", flush=True)
+        c, _ = server.accept()
+c.settimeout(None)
+c.sendall(b"here")
+print("connected", flush=True)
+try:
+    print(c.recv(1))
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize("role", ["ask", "serve"])
+def test_a_peer_that_vanishes_is_noticed_by_the_stacks_keepalives(
+    far: Namespace, tun: GuiseSide, role: str
+) -> None:
+    """Which the program did not ask for: nobody would tell the stack if it did."""
+    for key, value in (("time", 1), ("intvl", 1), ("probes", 2)):
+        tun.options += ["--sysctl", f"net.ipv4.tcp_keepalive_{key}={value}"]
+    with far.socket() as server, far.socket() as client:
+        server.bind(("0.0.0.0", 0))
+        server.listen()
+        port = str(server.getsockname()[1])
+        with tun.start(PYTHON, "-c", VANISH, role, tun.peer, port) as program:
+            if role == "ask":
+                peer, _ = server.accept()
+            else:
+                wait_until_says(program, "listening")
+                client.connect((tun.address, 80))
+                peer = client
+            with peer:
+                peer.settimeout(60)
+                assert peer.recv(4, socket.MSG_WAITALL) == b"here"
+                wait_until_says(program, "connected")
+                drop = "type filter hook output priority 0; policy drop;"
+                far.run("nft", f"add table inet v; add chain inet v out {{ {drop} }}").expect()
+                assert program.finish().expect().text.split()[-1] == "ConnectionResetError"
+                far.run("nft", "delete table inet v").expect()
+
+
 MANY = """
 import selectors, socket, sys
 at, wanted = (sys.argv[1], int(sys.argv[2])), int(sys.argv[3])
@@ -542,4 +588,4 @@ def test_print_config_shows_the_mode(tun: GuiseSide) -> None:
         text = program.finish().expect().text
     assert re.search(r"^mode +tun +# --mode$", text, re.M), text
     assert re.search(r"^link guest0 tun fd=\d+ mtu=1500$", text, re.M), text
-    assert re.search(r"^guests guest0 netns=0 ", text, re.M), text
+    assert re.search(r"^guests guest0 fd=\d+ ", text, re.M), text
