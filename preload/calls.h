@@ -311,6 +311,8 @@ CALL(thrd_create, number, raw_threads, "As pthread_create.")
 CLASS(process,
       "A child, and the next program, are on the same stack, with the private sockets that \
 the host's kernel leaves them.")
+CALL(fork, process, fork_forms, "EAGAIN or ENOMEM where the stack has no room for another process.")
+ALIAS(__fork, fork)
 CALL(_Fork, process, fork_forms, "As fork, which is seen by its handlers.")
 CALL(clone, process, fork_forms, "A child with memory of its own is as fork's.")
 CALL(execve, process, exec_forms, "LD_PRELOAD and GUISE_STACK are put back where they are missing.")

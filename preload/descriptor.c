@@ -32,8 +32,8 @@ int preload_stale(int fd)
 	static bool said;
 
 	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-		preload_say("descriptor %d is a socket that the parent process made before fork; "
-			    "sockets of a guise stack do not pass over fork",
+		preload_say("descriptor %d is a socket of the parent process, and this one has "
+			    "none of its parent's sockets",
 			    fd);
 	return ebadf();
 }

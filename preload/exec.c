@@ -295,8 +295,11 @@ static long memory_for(unsigned int n)
 	return memory;
 }
 
-/* A place for the next program, if anything passes to it. Without one it joins anew. */
-static void prepare(struct guise_heir *heir, char *const *env, bool spawn)
+/*
+ * A place for the next program, if anything passes to it. Without one it joins anew;
+ * but what spawns may fail as fork does, where the stack is full: -EAGAIN, -ENOMEM.
+ */
+static int prepare(struct guise_heir *heir, char *const *env, bool spawn)
 {
 	struct marks m = { .spawn = spawn };
 	unsigned int n;
@@ -306,7 +309,7 @@ static void prepare(struct guise_heir *heir, char *const *env, bool spawn)
 	heir->end = -1;
 	n = preload.stack && !switched_off(env) ? gather(&m) : 0;
 	if (!n)
-		return;
+		return 0;
 	memory = memory_for(n);
 	if ((unsigned long)memory > -4096UL) {
 		err = guise_fail((int)-memory, "the stack is full");
@@ -320,9 +323,12 @@ static void prepare(struct guise_heir *heir, char *const *env, bool spawn)
 			guise_call(preload.stack, GUISE_NR_FREE, memory,
 				   (long)(n * sizeof(*m.mark)), 0, 0, 0, 0);
 	}
+	if (spawn && (err == -EAGAIN || err == -ENOMEM))
+		return err;
 	if (err)
 		preload_say("a program that it starts goes without this one's sockets: %s",
 			    guise_error());
+	return 0;
 }
 
 /* ---- the new program ---------------------------------------------------------- */
@@ -564,7 +570,9 @@ static int spawn(spawn_function *host, pid_t *pid, const char *name,
 	if (!preload_on_stack() || !*library || !readable(envp))
 		return host(pid, name, actions, attributes, argv, envp);
 	preload_look_at_spawned(name, host == HOST(posix_spawnp));
-	prepare(&heir, envp, true);
+	ret = prepare(&heir, envp, true);
+	if (ret)
+		return -ret;
 	{
 		char *line[lines(envp) + 5 + OTHERS], longer[preload_room(envp)];
 		char number[32], where[64];

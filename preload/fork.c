@@ -19,14 +19,20 @@
  * threads looks at each number once: what is not the placeholder that the table knows
  * is forgotten.
  *
- * When no place can be had, the child goes without: its table marks the parent's
- * sockets stale, and to use one gives EBADF and a sentence.
+ * When the stack has no place or no memory for another process, fork fails with EAGAIN or
+ * ENOMEM, as a host's does. What forks inside libc cannot be told so, and where the
+ * holder is gone nobody could fork any more: that child goes without. Its table marks
+ * the parent's sockets stale, and to use one gives EBADF and a sentence. So does a
+ * child that was made by a system call that nobody saw, from its first call into the
+ * stack on, where that is noticed (region/slot.c); it then joins anew.
  */
 #include "preload.h"
 
+#include "host/probe.h"
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/heir.h"
+#include "region/slot.h"
 #include "region/stack.h"
 #include "trap.h"
 #include "waiting.h"
@@ -38,6 +44,7 @@
 #include <sys/single_threaded.h>
 
 static struct guise_heir heir = { .end = -1 };
+static __thread struct guise_heir early = { .end = -1 }; /* fork() has it before its handlers */
 static struct guise_fdmap *without; /* what a child without a place knows of descriptors */
 static bool alone;                  /* the process has one thread */
 static unsigned long mask;
@@ -79,30 +86,19 @@ static bool has_private(void)
 	return found;
 }
 
-void preload_fork_prepare(void)
+/* A place for the child, where it needs one: 0 or -errno. */
+static int place_for_child(struct guise_heir *of)
 {
-	unsigned long all = ~GUISE_UNBLOCKED, before;
-	int saved = errno;
+	of->end = -1;
+	if (!preload.stack || preload_borrowed() || !has_private())
+		return 0;
+	return guise_heir_prepare(preload.stack, preload.ticket, of, NULL, 0, preload.stack_nudge);
+}
 
-	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGSET);
-	pthread_mutex_lock(&preload_lock);
-	mask = before;
-	alone = __libc_single_threaded;
-	without = NULL;
-	heir.end = -1;
-	if (!preload.stack || preload_borrowed() || !has_private()) {
-		remember();
-	} else if (guise_heir_prepare(preload.stack, preload.ticket, &heir, NULL, 0,
-				      preload.stack_nudge)) {
-		static bool said;
-
-		if (!said)
-			preload_say("a child process goes without this one's sockets: %s",
-				    guise_error());
-		said = true;
-		remember();
-	}
-	errno = saved;
+/* Whether fork is to fail with that, and not to go without a place. */
+static bool is_limit(int err)
+{
+	return err == -EAGAIN || err == -ENOMEM;
 }
 
 static void let_go(void)
@@ -111,6 +107,45 @@ static void let_go(void)
 
 	pthread_mutex_unlock(&preload_lock);
 	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, KERNEL_SIGSET);
+}
+
+/* 0, or -errno where fork may fail and is to. */
+static int prepare(bool may_fail)
+{
+	unsigned long all = ~GUISE_UNBLOCKED, before;
+	int saved = errno, err = 0;
+
+	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGSET);
+	pthread_mutex_lock(&preload_lock);
+	mask = before;
+	alone = __libc_single_threaded;
+	without = NULL;
+	heir = early;
+	early.end = -1;
+	if (heir.end < 0)
+		err = place_for_child(&heir);
+	if (err && may_fail && is_limit(err)) {
+		let_go();
+		errno = saved;
+		return err;
+	}
+	if (err) {
+		static bool said;
+
+		if (!said)
+			preload_say("a child process goes without this one's sockets: %s",
+				    guise_error());
+		said = true;
+	}
+	if (heir.end < 0)
+		remember();
+	errno = saved;
+	return 0;
+}
+
+void preload_fork_prepare(void)
+{
+	prepare(false);
 }
 
 void preload_fork_parent(void)
@@ -170,28 +205,79 @@ void preload_fork_child(void)
 			preload_fork_child();  \
 	} while (0)
 
+/* Its handlers cannot make it fail: so the place is there before. */
+HOOK pid_t fork(void)
+{
+	unsigned long all = ~GUISE_UNBLOCKED, before;
+	pid_t pid = -1;
+	int err;
+
+	if (!preload.stack)
+		return HOST(fork)();
+	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGSET);
+	err = place_for_child(&early);
+	if (is_limit(err))
+		errno = -err;
+	else
+		pid = HOST(fork)();
+	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, KERNEL_SIGSET);
+	return pid;
+}
+
+HOOK pid_t __fork(void) SAME_AS(fork);
+
 HOOK pid_t _Fork(void)
 {
 	pid_t pid;
+	int err;
 
 	if (!preload.stack)
 		return HOST(_Fork)();
-	preload_fork_prepare();
+	err = prepare(true);
+	if (err)
+		return (pid_t)libc_result(err);
 	pid = HOST(_Fork)();
 	FORKED(pid);
 	return pid;
 }
 
-long preload_raw_fork(unsigned long flags, const long arguments[4])
+long preload_raw_fork(long nr, const long arguments[5])
 {
+	int err = preload.stack ? prepare(true) : 0;
 	long pid;
 
-	if (preload.stack)
-		preload_fork_prepare();
-	pid = host_sys(SYS_clone, flags, arguments[0], arguments[1], arguments[2], arguments[3]);
+	if (err)
+		return err;
+	pid = host_sys(nr, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]);
 	if (preload.stack)
 		FORKED(pid);
 	return pid;
+}
+
+bool preload_clone3_forks(long arguments, long size)
+{
+	const struct clone_args *a = (const void *)arguments;
+
+	return size >= CLONE_ARGS_SIZE_VER0 && !guise_readable(a, CLONE_ARGS_SIZE_VER0) &&
+	       !(a->flags & CLONE_VM) && !a->stack;
+}
+
+/* Should the lock be taken, the child has come from the midst of another thread's work, or of a
+ * fork: then it has no sockets and does not join. */
+static void unseen_child(void)
+{
+	if (!preload.stack || pthread_mutex_trylock(&preload_lock))
+		return;
+	without = NULL;
+	remember();
+	heir.end = -1;
+	host_sys(SYS_rt_sigprocmask, SIG_BLOCK, 0, &mask, KERNEL_SIGSET);
+	preload_fork_child();
+}
+
+void preload_watch_unseen(void)
+{
+	guise_slots_unseen(unseen_child);
 }
 
 struct beginning {
@@ -222,7 +308,9 @@ HOOK int clone(int (*function)(void *), void *stack, int flags, void *argument, 
 	va_end(ap);
 	if (flags & CLONE_VM || !preload.stack || !function)
 		return HOST(clone)(function, stack, flags, argument, parent_tid, tls, child_tid);
-	preload_fork_prepare();
+	pid = prepare(true);
+	if (pid)
+		return (int)libc_result(pid);
 	pid = HOST(clone)(child_begins, stack, flags, &b, parent_tid, tls, child_tid);
 	preload_fork_parent();
 	return pid;

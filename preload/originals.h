@@ -55,6 +55,7 @@ int __openat64_2(int dir, const char *path, int flags);
 
 FILE *_IO_fdopen(int fd, const char *mode);
 int _IO_fclose(FILE *f);
+pid_t __fork(void);
 FILE *_IO_popen(const char *line, const char *mode);
 int __dprintf_chk(int fd, int flag, const char *format, ...);
 int __vdprintf_chk(int fd, int flag, const char *format, va_list ap);

@@ -115,8 +115,12 @@ uint32_t preload_inode(int fd);
 void preload_fork_prepare(void);
 void preload_fork_parent(void);
 void preload_fork_child(void);
-/* clone(2) by number, when the child gets memory of its own. */
-long preload_raw_fork(unsigned long flags, const long arguments[4]);
+/* clone(2) or clone3(2) by number, when the child gets memory of its own. */
+long preload_raw_fork(long nr, const long arguments[5]);
+/* Whether clone3(2) with these arguments makes such a child, by returning twice. */
+bool preload_clone3_forks(long arguments, long size);
+/* The process has joined: children of it that nobody saw begin are noticed. */
+void preload_watch_unseen(void);
 
 /* exec.c */
 

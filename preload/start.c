@@ -200,6 +200,7 @@ static void watch_forks(void)
 	first = malloc(1);
 	free(first);
 	pthread_atfork(preload_fork_prepare, preload_fork_parent, preload_fork_child);
+	preload_watch_unseen();
 	done = true;
 }
 

@@ -357,9 +357,13 @@ static bool process_call(long nr, const struct preload_arguments *x, long *ret)
 		/* As fork, when it asks for nothing more: with libc's own handlers. */
 		*ret = x->a == SIGCHLD
 			       ? fork()
-			       : libc_result(preload_raw_fork((unsigned long)x->a,
-							      (const long[]){ x->b, x->c, x->d,
-									      x->e }));
+			       : libc_result(preload_raw_fork(nr, (const long[]){ x->a, x->b, x->c,
+										  x->d, x->e }));
+		return true;
+	case PRELOAD_CLONE3:
+		if (!preload_clone3_forks(x->a, x->b))
+			return false;
+		*ret = libc_result(preload_raw_fork(nr, (const long[]){ x->a, x->b, 0, 0, 0 }));
 		return true;
 	case SYS_execve:
 		*ret = execve((const char *)x->a, (void *)x->b, (void *)x->c);

@@ -26,7 +26,8 @@
  *			instructions here that use no stack, with the selector set
  *			to let them through. The child of clone() finds where to
  *			go on at the top of its new stack.
- *	clone3		answers ENOSYS; programs have to know clone() anyway.
+ *	clone3		but as fork(), answers ENOSYS; programs have to know clone()
+ *			anyway.
  *
  * The dispatch is a property of a thread, and neither a new one nor a new
  * program has it: so every thread that is made through libc sets it when it
@@ -73,7 +74,6 @@ static void not_seen(void)
 #define STACK        262144 /* handlers of the program may run on it */
 #define GUARD        4096
 #define RED_ZONE     128
-#define CLONE3       435
 #define EFLAGS_RESET 0x40500L /* direction, alignment check, single step */
 
 enum { ALLOW, BLOCK };
@@ -275,7 +275,9 @@ static bool trapped(siginfo_t *info, ucontext_t *uc)
 			break;
 		clone_in_place(regs, &regs[REG_RSI]);
 		return true;
-	case CLONE3:
+	case PRELOAD_CLONE3:
+		if (preload_clone3_forks(regs[REG_RDI], regs[REG_RSI]))
+			break;
 		regs[REG_RAX] = -ENOSYS;
 		return true;
 	}

@@ -164,7 +164,7 @@ static inline long call(struct guise_stack *s, struct guise_pollset *ps, long nr
 	struct guise_slot *slot = guise_slot(s);
 
 	if (__builtin_expect(!slot, 0))
-		return s->region->dead ? -ENETDOWN : -EAGAIN;
+		return guise_slot_error(s);
 	return request(s, slot, ps, &q);
 }
 

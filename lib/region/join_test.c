@@ -261,7 +261,7 @@ static void refusals(void)
 
 	for (int i = 0; i < GUISE_MAX_PROCS; i++)
 		holder.region->procs[i].used = 1;
-	refuses("one process too many", &q, sizeof(q), &pair[1], 1, pair[0], "1024 processes");
+	refuses("one process too many", &q, sizeof(q), &pair[1], 1, pair[0], "1022 processes");
 	holder.region->procs[3].used = 0;
 	close(pair[0]);
 	close(pair[1]);

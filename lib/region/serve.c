@@ -150,7 +150,7 @@ static int claim_proc(struct guise_region *region, int pid)
 		return i;
 	}
 	return guise_fail(EAGAIN, "join: the stack has %d processes already, and takes no more",
-			  GUISE_MAX_PROCS);
+			  GUISE_MAX_PROCS - 2); /* nobody's, and the holder's */
 }
 
 /* The stack's descriptors in their order on the wire; their number. */

@@ -4,6 +4,12 @@
  * into a stack, and gives both back when it ends (a pthread key's destructor).
  * A thread that uses several stacks has a slot in each; the one used last is
  * found in two loads.
+ *
+ * The child of a fork has copies of its parent's slots, which it must not use. Forks
+ * are seen by handlers, or told of (guise_slots_forked()). One that was not, made by a
+ * system call that nobody saw, is noticed here: a page of this process is empty in its
+ * children (MADV_WIPEONFORK, Linux 4.14). Its calls give EBADF, and whoever asked to
+ * hear of it may leave the parent's stack behind.
  */
 #include "region/slot.h"
 
@@ -15,6 +21,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define GUISE_STACKS_PER_THREAD 8
@@ -33,6 +40,10 @@ struct thread_slots {
 
 __thread struct guise_here guise_here __attribute__((tls_model("initial-exec")));
 static __thread struct thread_slots mine __attribute__((tls_model("initial-exec")));
+static const uint32_t always = 1;
+static const uint32_t *same_process = &always; /* 0 in a child that was not seen */
+static void (*unseen_child)(void);
+static __thread bool unseen;
 static pthread_key_t exit_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -53,12 +64,58 @@ void guise_slots_forked(void)
 {
 	memset(&mine, 0, sizeof(mine));
 	memset(&guise_here, 0, sizeof(guise_here));
+	if (same_process != &always)
+		*(uint32_t *)(uintptr_t)same_process = 1;
+}
+
+void guise_slots_unseen(void (*child)(void))
+{
+	unseen_child = child;
+}
+
+/* Where the host's kernel knows no such pages, nobody is noticed. */
+static void mark_process(void)
+{
+	const size_t page = 65536; /* the largest of any host */
+	long at = host_sys(SYS_mmap, 0, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
+
+	if ((unsigned long)at > -4096UL)
+		return;
+	if (host_sys(SYS_madvise, at, page, MADV_WIPEONFORK)) {
+		host_sys(SYS_munmap, at, page);
+		return;
+	}
+	*(uint32_t *)at = 1;
+	same_process = (const uint32_t *)at;
+}
+
+static struct guise_slot *fail_unseen(void)
+{
+	unseen = true;
+	guise_fail(EBADF, "this process was made by a system call that guise has not seen: it has "
+			  "no sockets of its parent");
+	if (unseen_child) {
+		guise_slots_forked();
+		unseen_child();
+	}
+	return NULL;
+}
+
+long guise_slot_error(struct guise_stack *s)
+{
+	if (unseen) {
+		unseen = false;
+		return -EBADF;
+	}
+	return s->region->dead ? -ENETDOWN : -EAGAIN;
 }
 
 static void prepare(void)
 {
 	pthread_key_create(&exit_key, thread_ends);
 	pthread_atfork(NULL, NULL, guise_slots_forked);
+	mark_process();
 }
 
 struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)
@@ -120,9 +177,12 @@ static long attach(struct guise_stack *s, struct guise_slot *slot)
 
 struct guise_slot *guise_slot_attach(struct guise_stack *s)
 {
-	struct guise_slot *slot = guise_slot_find(s);
+	struct guise_slot *slot;
 	long err;
 
+	if (__builtin_expect(!*same_process, 0))
+		return fail_unseen();
+	slot = guise_slot_find(s);
 	if (slot) {
 		guise_here.stack = s;
 		guise_here.slot = slot;
@@ -152,7 +212,9 @@ struct guise_slot *guise_slot_attach(struct guise_stack *s)
 
 struct guise_slot *guise_slot(struct guise_stack *s)
 {
-	return guise_here.stack == s ? guise_here.slot : guise_slot_attach(s);
+	if (__builtin_expect(guise_here.stack == s && *same_process, 1))
+		return guise_here.slot;
+	return guise_slot_attach(s);
 }
 
 void guise_slot_forget(struct guise_stack *s)

@@ -22,8 +22,14 @@ struct guise_slot *guise_slot_attach(struct guise_stack *s);
 /* This thread's slot if it has one. */
 struct guise_slot *guise_slot_find(struct guise_stack *s);
 
+/* Why guise_slot() gave none, as -errno; s may be gone by now. */
+long guise_slot_error(struct guise_stack *s);
+
 /* In a forked child: it has none of the parent's slots. */
 void guise_slots_forked(void);
+/* From now on child is called in the first call of a child for which nobody did that; it may
+ * abandon the stack. The call gives EBADF. */
+void guise_slots_unseen(void (*child)(void));
 
 /* The stack goes away: forget this thread's slot in it. */
 void guise_slot_forget(struct guise_stack *s);

@@ -341,6 +341,8 @@ CASE(raw_dispatch)
 /* Children made by raw calls. */
 CASE(raw_fork)
 {
+	/* flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls */
+	static uint64_t fork_args[8] = { [4] = SIGCHLD };
 	static volatile int shared;
 	long pid;
 	int status;
@@ -358,6 +360,20 @@ CASE(raw_fork)
 	if (!pid) {
 		echo();
 		RAW(SYS_exit_group, 4);
+	}
+	MUST(waitpid((pid_t)pid, &status, 0) == pid);
+	SHOW(WEXITSTATUS(status));
+	pid = RAW(SYS_clone3, &fork_args, sizeof(fork_args));
+	if (!pid) {
+		echo();
+		RAW(SYS_exit_group, 6);
+	}
+	MUST(waitpid((pid_t)pid, &status, 0) == pid);
+	SHOW(WEXITSTATUS(status));
+	pid = syscall(SYS_clone3, &fork_args, sizeof(fork_args));
+	if (!pid) {
+		echo();
+		_exit(7);
 	}
 	MUST(waitpid((pid_t)pid, &status, 0) == pid);
 	SHOW(WEXITSTATUS(status));

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 
 import pytest
@@ -104,3 +105,26 @@ def test_what_was_sent_arrives_after_the_program_has_ended(
                 received += piece
     assert received == bytes(i % 251 for i in range(QUEUED))
     leftovers.wait_until_none()
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the program makes raw calls of x86-64")
+def test_a_child_that_nobody_saw_leaves_its_parents_sockets_alone() -> None:
+    """It has none of them, is told so once, and joins for sockets of its own."""
+    done = run([*ON_GUISE, PROGRAMS / "unseen"]).expect()
+    said = [line.split() for line in done.text.splitlines()]
+    assert dict(said[:-1]) == {
+        "send": "EBADF",
+        "again": "EBADF",
+        "poll": "ok",  # POLLNVAL
+        "close": "ok",
+        "own": "ok",
+    }
+    assert said[-1] == ["parent", "works"]
+    assert "socket of the parent process" in done.errors
+
+
+def test_a_process_more_than_the_stack_takes_is_refused_by_fork() -> None:
+    """As by a host: EAGAIN, and nothing is said. When there is a place again it works."""
+    done = run([*ON_GUISE, PROGRAMS / "full"]).expect()
+    assert done.text.splitlines() == ["fork EAGAIN", "spawn EAGAIN", "fork ok", "spawn ok"]
+    assert not done.errors
