@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from topology.ends import each_end_comes_by_itself
 from topology.namespace import Namespace
 from topology.process import Process, eventually
 from topology.side import PYTHON, GuiseSide, wait_until_says
@@ -121,38 +122,9 @@ def test_udp_reaches_the_hosts_localhost_and_back(
 
 
 def test_each_direction_ends_by_itself(far: Namespace, guise: GuiseSide) -> None:
-    """Half-close: what is sent after the peer's end still arrives. A reset is a reset."""
-    script = (
-        "import socket, sys\n"
-        "at = ('169.254.77.1', int(sys.argv[1]))\n"
-        "with socket.create_connection(at, 30) as c:\n"
-        "    c.sendall(b'question' * 100000)\n"
-        "    c.shutdown(socket.SHUT_WR)\n"
-        "    got = b''.join(iter(lambda: c.recv(65536), b''))\n"
-        "    print(len(got))\n"
-        "with socket.create_connection(at, 30) as c:\n"
-        "    c.sendall(b'x')\n"
-        "    try:\n"
-        "        print(c.recv(1))\n"
-        "    except ConnectionResetError:\n"
-        "        print('reset')\n"
-    )
     with far.socket() as server:
         server.bind(("127.0.0.1", 0))
-        server.listen()
-        with guise.start(PYTHON, "-c", script, str(server.getsockname()[1])) as client:
-            peer, _ = server.accept()
-            peer.settimeout(60)
-            got = b"".join(iter(lambda: peer.recv(65536), b""))
-            assert len(got) == 800000
-            peer.sendall(b"answer" * 500000)
-            peer.close()
-            peer, _ = server.accept()
-            peer.settimeout(60)
-            assert peer.recv(1) == b"x"
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            peer.close()
-            assert client.finish().expect().text.split() == ["3000000", "reset"]
+        each_end_comes_by_itself(guise, HOST["127.0.0.1"], server)
 
 
 def test_many_connections_at_once(far: Namespace, guise: GuiseSide, tmp_path: Path) -> None:
