@@ -203,6 +203,8 @@ static int run(struct capture *c)
 {
 	struct timespec now;
 	uint64_t dropped;
+	char path[200];
+	ssize_t n;
 	int err;
 
 	err = pcapng_begin(&c->file, OUTPUT);
@@ -220,7 +222,9 @@ static int run(struct capture *c)
 		(unsigned long long)dropped);
 	if (!err || err == -EPIPE)
 		return 0;
-	guise_fail(-err, "cannot write: %s", strerror(-err));
+	n = readlink("/proc/self/fd/1", path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	guise_fail(-err, "cannot write to %s: %s", n > 0 ? path : "the output", strerror(-err));
 	return complain(FAILED);
 }
 
