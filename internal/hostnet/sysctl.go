@@ -62,7 +62,11 @@ func (s sysctls) restore(step journal.Step) error {
 	if err != nil {
 		return err
 	}
-	return s.write(step.Key, step.Old)
+	err = s.write(step.Key, step.Old)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // just now
+	}
+	return err
 }
 
 // forwarding is what the host needs in order to pass packets between the
