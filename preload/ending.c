@@ -16,9 +16,12 @@
 
 void preload_leave_quietly(void)
 {
-	int saved = errno;
+	int saved;
 
-	if (preload.stack && (preload.stack->sandboxed || !preload_borrowed()))
+	if (!preload.stack || preload_without_storage())
+		return;
+	saved = errno;
+	if (preload.stack->sandboxed || !preload_borrowed())
 		guise_leave_quietly();
 	errno = saved;
 }
@@ -32,8 +35,11 @@ void preload_sandbox(void)
 {
 	int saved = errno;
 
-	if (preload_stack() && !preload_borrowed())
+	if (preload_stack() && !preload_borrowed()) {
+		preload_prepare(); /* an epoll may be made yet, and a socket not */
 		guise_sandbox();
+		preload.sandboxed = true;
+	}
 	errno = saved;
 }
 

@@ -31,6 +31,7 @@
 struct preload {
 	struct guise_fdmap *map;   /* never NULL: an empty one before joining */
 	struct guise_stack *stack; /* NULL: not on a stack, or not since fork */
+	bool sandboxed;            /* this process, or one that it is a fork of */
 	bool prepared;             /* the table is in the region, and what it needs is there */
 	pid_t pid;                 /* of the process that joined */
 	int placeholder;           /* one that is no private socket's, see epoll.c */
@@ -198,6 +199,19 @@ static inline int stack_fd(int fd)
 			return (sfd) == ON_HOST ? HOST(name)(fd, ##__VA_ARGS__) \
 						: preload_stale(fd);            \
 	} while (0)
+
+/*
+ * A child in its parent's memory may have been given nothing for its thread-local
+ * storage, errno and what guise has there: Chromium's, that goes to an empty root.
+ */
+static inline bool preload_without_storage(void)
+{
+#ifdef __x86_64__
+	return !__builtin_thread_pointer(); /* which stands in the storage itself */
+#else
+	return false;
+#endif
+}
 
 /* As libc returns it: -1 and errno. */
 static inline long libc_result(long ret)

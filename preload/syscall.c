@@ -332,7 +332,8 @@ static bool process_call(long nr, const struct preload_arguments *x, long *ret)
 {
 	switch (nr) {
 	case SYS_seccomp:
-		if (x->a == SECCOMP_SET_MODE_STRICT || x->a == SECCOMP_SET_MODE_FILTER)
+		/* Without a filter it is a question: whether the host has them. */
+		if (x->a == SECCOMP_SET_MODE_STRICT || (x->a == SECCOMP_SET_MODE_FILTER && x->c))
 			preload_sandbox();
 		return false;
 	case SYS_prctl:
@@ -405,8 +406,8 @@ long preload_by_number(long nr, const struct preload_arguments *x)
 HOOK long syscall(long nr, ...)
 {
 	struct preload_arguments x;
-	int saved = errno;
 	va_list ap;
+	int saved;
 	long ret;
 
 	va_start(ap, nr);
@@ -421,8 +422,9 @@ HOOK long syscall(long nr, ...)
 	/* Nothing is set up for other numbers: malloc is among the callers. */
 	if ((nr == SYS_socket || nr == IO_URING_SETUP) && !preload_on_stack())
 		return HOST(syscall)(nr, x.a, x.b, x.c, x.d, x.e, x.f);
-	if (preload.ticket < 0)
+	if (preload.ticket < 0 || preload_without_storage())
 		return HOST(syscall)(nr, x.a, x.b, x.c, x.d, x.e, x.f);
+	saved = errno;
 	ret = preload_by_number(nr, &x);
 	errno = saved;
 	return libc_result(ret);

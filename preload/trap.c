@@ -44,6 +44,7 @@
 #include "region/stack.h"
 
 #include <stdarg.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
@@ -338,7 +339,8 @@ static bool find_all(void)
 
 void preload_trap_thread(void)
 {
-	if (!ready || mine.theirs)
+	/* A filter that was made without guise in mind may end who makes such a call. */
+	if (!ready || mine.theirs || preload.sandboxed)
 		return;
 	preload_trap_selector = BLOCK;
 	if (host_sys(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, libc_text,
@@ -397,7 +399,8 @@ HOOK int prctl(int option, ...)
 	d = va_arg(ap, long);
 	e = va_arg(ap, long);
 	va_end(ap);
-	if (unlikely(option == PR_SET_SECCOMP))
+	/* Without a filter it is a question: whether the host has them. */
+	if (unlikely(option == PR_SET_SECCOMP) && (b != SECCOMP_MODE_FILTER || c))
 		preload_sandbox();
 	if (unlikely(option == PR_SET_PTRACER) && b)
 		preload_let_go();

@@ -375,6 +375,31 @@ CASE(vfork_and_exec)
 	}
 }
 
+static int begins_without_storage(void *argument)
+{
+	(void)argument;
+	if (syscall(SYS_getppid) != getppid() || chdir("/"))
+		_exit(3);
+	_exit(7);
+}
+
+/* A child in this memory that has nothing but zeros for errno and its like. */
+CASE(clone_without_storage)
+{
+	static _Alignas(64) char stack[65536], storage[8192];
+	int fd[2];
+	pid_t pid;
+
+	stream_pair(fd);
+	pid = clone(begins_without_storage, stack + sizeof(stack),
+		    CLONE_VM | CLONE_VFORK | CLONE_SETTLS | SIGCHLD, NULL, NULL,
+		    storage + sizeof(storage) / 2, NULL);
+	SHOW(pid > 0);
+	SHOW(ended(pid));
+	SHOW(send(fd[0], "x", 1, 0));
+	SHOW(recv(fd[1], buf, 1, 0));
+}
+
 CASE(close_on_exec)
 {
 	struct sockaddr_in addr;
