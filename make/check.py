@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -365,6 +366,11 @@ def main(parts: list[str]) -> int:
     os.chdir(ROOT)
     # The pinned tools lie beside the Python that runs this.
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    # What runs in the background of a script, or by nohup, begins with these ignored, and passes
+    # that on to the programs whose answer to them is looked at.
+    for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     total = Tally()
     for part in parts:
         total += PARTS[part]()
