@@ -35,10 +35,12 @@
 #include <pthread.h>
 #include <string.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #define HELD_MAX        8
 #define KERNEL_SIGSET   8 /* bytes of a signal set in system calls */
 #define KERNEL_SIGRTMIN 32
+#define PLACE           (1ull << 32)
 
 struct held {
 	int sig;
@@ -47,6 +49,7 @@ struct held {
 
 __thread struct guise_signals guise_signals __attribute__((tls_model("initial-exec")));
 static __thread struct held held[HELD_MAX] __attribute__((tls_model("initial-exec")));
+static __thread bool repairing __attribute__((tls_model("initial-exec")));
 static __thread int kept __attribute__((tls_model("initial-exec")));
 static __thread unsigned long blocked __attribute__((tls_model("initial-exec")));
 
@@ -199,6 +202,28 @@ static void reset_action(int sig)
 		guise_real_sigaction(sig, &program[sig], NULL);
 }
 
+/* Each region has a place of its own, aligned to PLACE; create.c has the list. */
+static bool in_a_region(uintptr_t address)
+{
+	for (const struct guise_stack *s = guise_stacks(); s; s = s->next)
+		if (((uintptr_t)s->region ^ address) < PLACE)
+			return true;
+	return false;
+}
+
+/* The program ends by the signal; this is why, as far as can be known. */
+static void end_of_spoilt(int sig)
+{
+	static const char text[] =
+		"guise: a call of this program's into its stack has met memory that is not "
+		"there or makes no sense: the program has unmapped or overwritten memory of its "
+		"stack, or guise has a fault of its own\n";
+
+	if (!sandboxed)
+		host_sys(SYS_write, STDERR_FILENO, text, sizeof(text) - 1);
+	default_action(sig);
+}
+
 static void handler(int sig, siginfo_t *info, void *context)
 {
 	struct sigaction act;
@@ -207,11 +232,19 @@ static void handler(int sig, siginfo_t *info, void *context)
 	if (sig == SIGSYS && info->si_code == SYS_USER_DISPATCH && trap && trap(info, context))
 		return;
 	if ((sig == SIGSEGV || sig == SIGBUS) && info->si_code > 0) {
-		if (repair(context))
+		bool repaired;
+
+		if (repairing) /* what a repair looks at is not there either */
+			end_of_spoilt(sig);
+		repairing = true;
+		repaired = repair(context);
+		repairing = false;
+		if (repaired)
 			return;
-		/* A fault of the image itself: never the program's doing. */
-		if (guise_signals.inside)
-			default_action(sig);
+		/* No handler of the program's could go on from inside. */
+		if (guise_signals.inside ||
+		    (program[sig].sa_handler == SIG_DFL && in_a_region((uintptr_t)info->si_addr)))
+			end_of_spoilt(sig);
 	} else if (guise_signals.inside) {
 		hold(sig, info, context);
 		errno = saved;
