@@ -67,7 +67,7 @@ func down(id string, drain time.Duration) error {
 		return err
 	}
 	if members > 0 && drain > 0 {
-		complain(fmt.Errorf("%s is still on %s; waiting for at most %v", programs(members), id, drain))
+		complain(fmt.Errorf("%s still on %s; waiting for at most %v", programsAre(members), id, drain))
 	}
 	return awaitEnd(c, id, drain, stop, id+" goes on ending by itself")
 }
@@ -88,9 +88,9 @@ func awaitEnd(c *holder.Client, id string, drain time.Duration, stop <-chan os.S
 	return nil
 }
 
-func programs(n int) string {
+func programsAre(n int) string {
 	if n == 1 {
-		return "1 program"
+		return "1 program is"
 	}
-	return fmt.Sprintf("%d programs", n)
+	return fmt.Sprintf("%d programs are", n)
 }

@@ -67,7 +67,7 @@ func upgrade(name string, drain time.Duration) error {
 	if what := s.exclusive(); what != "" {
 		complain(fmt.Errorf("%s can belong to one stack only, so the old one ends first", what))
 		if drain == forever && status.Members > 0 {
-			complain(fmt.Errorf("%s is on it; waiting for the last to leave (--drain sets a time)", programs(status.Members)))
+			complain(fmt.Errorf("%s on it; waiting for the last to leave (--drain sets a time)", programsAre(status.Members)))
 		}
 		return s.replace(stack, drain)
 	}
@@ -147,7 +147,7 @@ func (s *settings) succeed(old holder.Stack, drain time.Duration) error {
 		return err
 	}
 	if members > 0 {
-		complain(fmt.Errorf("%s is a new stack; %s is still on the old one, %s, which ends with the last", s.Name, programs(members), old.Number()))
+		complain(fmt.Errorf("%s is a new stack; %s still on the old one, %s, which ends with the last", s.Name, programsAre(members), old.Number()))
 	}
 	return nil
 }
