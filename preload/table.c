@@ -10,6 +10,7 @@
 #include "host/sys.h"
 #include "region/stack.h"
 
+#include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -127,7 +128,11 @@ int preload_map_room(int fd)
 int preload_map_set(int fd, uint32_t entry, uint32_t inode)
 {
 	struct guise_fdmap_memory memory = in_region(preload.stack);
-	int err = preload_map_room(fd);
+	int err;
 
+	/* The number is the child's of a vfork, and the table its parent's. */
+	if (preload_borrowed())
+		return -ENFILE;
+	err = preload_map_room(fd);
 	return err ? err : guise_fdmap_set(preload.map, &memory, fd, entry, inode);
 }

@@ -38,6 +38,28 @@ static long protocol_of(int family, int type, int protocol)
 	return protocol;
 }
 
+/* A vfork child makes no private sockets: the table is its parent's, the numbers are not. */
+CASE(vfork_makes_none)
+{
+	volatile int made = 0, error = 0;
+	pid_t pid;
+	int fd;
+
+	SHOW(close(socket(AF_INET, SOCK_DGRAM, 0))); /* has joined */
+	pid = vfork();                               /* NOLINT(bugprone-unsafe-functions) */
+	if (!pid) {
+		made = socket(AF_INET, SOCK_DGRAM, 0);
+		error = errno;
+		_exit(0);
+	}
+	SHOW(waitpid(pid, NULL, 0) == pid);
+	SHOW(made == -1);
+	SHOW(error == ENFILE);
+	fd = open("/dev/null", O_WRONLY);
+	SHOW(write(fd, "x", 1)); /* the number is the host's */
+	SHOW(socket(AF_INET, SOCK_DGRAM, 0) > fd);
+}
+
 CASE(mptcp)
 {
 	SHOW(protocol_of(AF_INET, SOCK_STREAM, 0));

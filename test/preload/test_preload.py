@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from topology import transcript
+from topology.etc import ETC
 from topology.side import BUILD, GUISE
 
 HERE = Path(__file__).resolve().parent
@@ -28,13 +29,6 @@ SECONDS = 90  # a case ends itself after 60
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
 # The cases pass bad pointers on purpose.
 FLAGS += ["-Wno-nonnull", "-Wno-array-bounds", "-Wno-stringop-overread", "-Wno-stringop-overflow"]
-
-ETC = {
-    "hosts": "127.0.0.1 localhost\n::1 localhost ip6-localhost\n"
-    "192.0.2.77 filed.guise.test filed\n2001:db8::77 filed6.guise.test filed6\n",
-    "resolv.conf": "nameserver 127.0.0.1\nsearch guise.test\noptions timeout:2 attempts:1\n",
-    "nsswitch.conf": "hosts: files dns\nservices: files\n",
-}
 
 
 def cases(*programs: str) -> list[str]:
@@ -155,6 +149,18 @@ def test_guises_own_descriptors_cannot_be_closed(programs: Path) -> None:
         "fd[0] = 4\n"
         'send(fd[0], "x", 1, 0) = 1\n'
         "recv(fd[1], buf, 1, MSG_WAITALL) = 1\n"
+        "ended with 0\n"
+    )
+
+
+def test_a_vfork_child_makes_no_socket_and_disturbs_no_table(programs: Path) -> None:
+    assert run(*on_guise(programs / "own", "vfork_makes_none")) == (
+        "close(socket(AF_INET, SOCK_DGRAM, 0)) = 0\n"
+        "waitpid(pid, NULL, 0) == pid = 1\n"
+        "made == -1 = 1\n"
+        "error == ENFILE = 1\n"
+        'write(fd, "x", 1) = 1\n'
+        "socket(AF_INET, SOCK_DGRAM, 0) > fd = 1\n"
         "ended with 0\n"
     )
 
