@@ -54,6 +54,7 @@ struct watch {
 	int epoll;
 	struct guise_server *v;
 	struct guests *guests;
+	bool keep; /* what the plan says */
 	struct control *control;
 	struct tracer *tracer;
 	bool said_lost;
@@ -266,13 +267,21 @@ static int look(struct watch *w)
 	return (int)((w->next_look - now) / 1000000) + 1;
 }
 
+/* Whoever has it, or has not. */
+static bool stays(const struct watch *w)
+{
+	int until_end;
+
+	return (w->keep || control_keeps(w->control)) && !control_ending(w->control, &until_end);
+}
+
 static int patience(struct watch *w)
 {
 	int until_look = look(w), until_end;
 
 	if (control_ending(w->control, &until_end) && (until_look < 0 || until_look > until_end))
 		until_look = until_end;
-	if (!w->v->members && w->v->ticket < 0 && guests_interface(w->guests) &&
+	if (!w->v->members && w->v->ticket < 0 && guests_interface(w->guests) && !stays(w) &&
 	    (until_look < 0 || until_look > GUESTS_MS))
 		until_look = GUESTS_MS;
 	if (guise_bury_unfinished(w->v->s) && (until_look < 0 || until_look > BURIAL_MS))
@@ -281,22 +290,22 @@ static int patience(struct watch *w)
 }
 
 /* Whether somebody has the stack, or may come to it. */
-static bool wanted(const struct watch *w, bool keep)
+static bool wanted(const struct watch *w)
 {
-	bool used = w->v->members || w->v->ticket >= 0 || control_has_tickets(w->control) ||
-		    guests_are_there(w->guests);
-	int until_end;
+	int until_end = 1;
 
-	if (control_ending(w->control, &until_end))
-		return used && until_end;
-	return used || keep || control_keeps(w->control);
+	if (stays(w))
+		return true;
+	control_ending(w->control, &until_end);
+	return until_end && (w->v->members || w->v->ticket >= 0 ||
+			     control_has_tickets(w->control) || guests_are_there(w->guests));
 }
 
 int members_serve(struct guise_server *v, struct guests *guests, struct control *control,
 		  int signals, bool keep)
 {
 	struct epoll_event ev;
-	struct watch w = { .v = v, .guests = guests, .control = control };
+	struct watch w = { .v = v, .guests = guests, .keep = keep, .control = control };
 	bool going = true, answering;
 	pthread_t answers;
 	int err;
@@ -326,10 +335,10 @@ int members_serve(struct guise_server *v, struct guests *guests, struct control 
 		err = watch_links(&w);
 	if (!err && control_fd(control) >= 0)
 		err = watch_fd(&w, control_fd(control), CONTROL, 0);
-	while (!err && going && wanted(&w, keep)) {
+	while (!err && going && wanted(&w)) {
 		timeout = patience(&w);
 		/* The last one may just have been found gone. */
-		if (!wanted(&w, keep))
+		if (!wanted(&w))
 			break;
 		/* One at a time: what one closes is not heard of by the next, and its place
 		 * may be another's by then. */
