@@ -25,6 +25,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,6 +68,8 @@ static pid_t start(const char *what, long number, int in, int out)
 	if (pid < 0)
 		must(-errno, "fork");
 	if (!pid) {
+		/* A test that fails half way leaves none behind. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (in >= 0)
 			dup2(in, 0);
 		if (out >= 0)
