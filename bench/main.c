@@ -233,6 +233,17 @@ static bool cannot_run(struct result *r, enum way way)
 	return true;
 }
 
+/* A run of either side; false with a sentence in r that says which. */
+static bool measure_side(struct result *r, enum way way, double *value)
+{
+	char why[sizeof(r->why) - 32];
+
+	if (measure(r->b, way, value, why, sizeof(why)))
+		return true;
+	snprintf(r->why, sizeof(r->why), "on %s: %s", way == WAY_HOST ? "the host" : "guise", why);
+	return false;
+}
+
 /* All runs of one benchmark; false: something failed. */
 static bool compare(struct result *r, enum way way, int runs)
 {
@@ -252,9 +263,9 @@ static bool compare(struct result *r, enum way way, int runs)
 	}
 	for (int i = 0; i < runs && !b->idle; i++) {
 		progress(b, i, runs);
-		if (!measure(b, way, &guise[i], r->why, sizeof(r->why)))
+		if (!measure_side(r, way, &guise[i]))
 			return false;
-		if (!b->no_host && !measure(b, WAY_HOST, &host[i], r->why, sizeof(r->why)))
+		if (!b->no_host && !measure_side(r, WAY_HOST, &host[i]))
 			return false;
 		if (b->guest)
 			measure_others(b, others);

@@ -92,3 +92,12 @@ def test_a_user_has_guests_on_his_named_stack(machine: Machine) -> None:
     machine.run(*as_user(USER, GUISE, "down", "own")).expect()
     assert done.expect().text.startswith(f"uid={USER} gid={USER}")
     assert "is statically linked" in done.errors
+
+
+def test_a_named_stack_that_cannot_have_guests_does_not_come_up(machine: Machine) -> None:
+    machine.shell("rm /dev/net/tun")
+    machine.shell("printf 'guests = true\\n[[link]]\\nkind = \"none\"\\n' > /run/bin/own.toml")
+    up: list[Word] = [GUISE, "up", "--name", "own", "/run/bin/own.toml"]
+    done = machine.run(*as_user(USER, *up)).expect(2)
+    assert "there is no /dev/net/tun" in done.errors and done.errors.count("\n") == 1, done
+    assert machine.run(*as_user(USER, GUISE, "ls", "--json")).expect().text.strip() == "[]"
