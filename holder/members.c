@@ -28,6 +28,7 @@
 #include "region/vcpu.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -132,6 +133,37 @@ static int let_go(struct guise_server *v, int pid)
 	return guise_fail(ESRCH, "process %d is not on the stack", pid);
 }
 
+/* Programs that went to the host's stack: a sentence for each, once. */
+static void tell_outside(struct guise_region *r)
+{
+	static const char *const why[] = {
+		[GUISE_OUTSIDE_STATIC] = "is statically linked",
+		[GUISE_OUTSIDE_GO] = "is written in Go",
+		[GUISE_OUTSIDE_PRIVILEGED] = "gains privileges when it starts",
+		[GUISE_OUTSIDE_MACHINE] = "is for another processor",
+	};
+
+	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
+		struct guise_outside *o = &r->outside[i];
+		bool said = false;
+
+		if (__atomic_load_n(&o->state, __ATOMIC_ACQUIRE) != GUISE_OUTSIDE_NEW)
+			continue;
+		/* Two may have found it at once. */
+		for (unsigned int k = 0; k < i; k++)
+			said |= r->outside[k].state == GUISE_OUTSIDE_SAID &&
+				!strcmp(r->outside[k].program, o->program);
+		if (!said && o->why < sizeof(why) / sizeof(*why) && why[o->why])
+			fprintf(stderr,
+				"guise: %s %s, so guise is not loaded into it: it, and what it "
+				"starts, is on the host's stack (guise run --mode tun catches "
+				"whatever is started)\n",
+				o->program, why[o->why]);
+		__atomic_store_n(&o->state, GUISE_OUTSIDE_SAID, __ATOMIC_RELEASE);
+		guise_futex_wake(&o->state, INT_MAX);
+	}
+}
+
 /* On another thread: a process that is being heard of just now is one or not. */
 static int answer(void *context, enum guise_ask what, pid_t pid)
 {
@@ -140,6 +172,10 @@ static int answer(void *context, enum guise_ask what, pid_t pid)
 
 	if (what == GUISE_ASK_LET_GO)
 		return let_go(v, pid);
+	if (what == GUISE_ASK_TELL) {
+		tell_outside(r);
+		return 0;
+	}
 	for (unsigned int i = 2; i < GUISE_MAX_PROCS; i++)
 		if (r->procs[i].used && r->procs[i].pid == pid)
 			trace(v, i);

@@ -50,7 +50,7 @@
 
 /* Other variables that a scrubbed environment gets back: as they were at the start. */
 static const char *const others[] = { "GUISE_MPTCP", "GUISE_DNS", "GUISE_RESOLV_CONF",
-				      "GUISE_HOSTS" };
+				      "GUISE_HOSTS", "GUISE_OUTSIDE" };
 #define OTHERS (sizeof(others) / sizeof(*others))
 
 static char *other[OTHERS]; /* NAME=VALUE, or NULL */
@@ -418,18 +418,20 @@ static int execute_on_host(const struct execution *x, char *const *env)
 
 static void let_go(const struct execution *x)
 {
+	bool inside = !switched_off(x->envp);
+
 	switch (x->how) {
 	case BY_SEARCH:
-		preload_let_go_to_search(x->name);
+		preload_let_go_to_search(x->name, inside);
 		break;
 	case BY_DESCRIPTOR:
-		preload_let_go_to_execute(x->fd, "", AT_EMPTY_PATH);
+		preload_let_go_to_execute(x->fd, "", AT_EMPTY_PATH, inside);
 		break;
 	case BY_DIRECTORY:
-		preload_let_go_to_execute(x->fd, x->name, x->flags & AT_EMPTY_PATH);
+		preload_let_go_to_execute(x->fd, x->name, x->flags & AT_EMPTY_PATH, inside);
 		break;
 	default:
-		preload_let_go_to_execute(AT_FDCWD, x->name, 0);
+		preload_let_go_to_execute(AT_FDCWD, x->name, 0, inside);
 	}
 }
 
@@ -569,7 +571,8 @@ static int spawn(spawn_function *host, pid_t *pid, const char *name,
 
 	if (!preload_on_stack() || !*library || !readable(envp))
 		return host(pid, name, actions, attributes, argv, envp);
-	preload_look_at_spawned(name, host == HOST(posix_spawnp));
+	if (!switched_off(envp))
+		preload_look_at_spawned(name, host == HOST(posix_spawnp));
 	ret = prepare(&heir, envp, true);
 	if (ret)
 		return -ret;

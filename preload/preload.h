@@ -68,14 +68,20 @@ void preload_leave_quietly(void);
 
 /*
  * tracing.c: about to execute a program, which gets no privilege of its own (setuid)
- * while the holder traces this process; it is let go then. And that exec has failed.
+ * while the holder traces this process; it is let go then. inside: it is to be on the
+ * stack, and if it cannot be that is said. And that exec has failed.
  */
-void preload_let_go_to_execute(int dir, const char *path, int flags);
-void preload_let_go_to_search(const char *name);
+void preload_let_go_to_execute(int dir, const char *path, int flags, bool inside);
+void preload_let_go_to_search(const char *name, bool inside);
 void preload_look_at_spawned(const char *name, bool search);
 /* Has joined: the same, for good, if it has a leak sanitizer. */
 void preload_let_go_to_find_leaks(void);
 void preload_trace_again(void);
+/* outside.c: about to start the program in that file, which may be one that guise cannot be part
+ * of; one that is known to be; and what the user wants to hear of them. */
+void preload_outside_file(const char *path);
+void preload_outside(const char *path, uint32_t why);
+void preload_outside_begin(void);
 /* tracing.c: the program wants another one to trace it */
 void preload_let_go(void);
 

@@ -99,16 +99,12 @@ static int start_shell(pid_t *pid, const char *line, const sigset_t *mask)
 	return err;
 }
 
-HOOK int system(const char *line)
+static int run(const char *line)
 {
 	struct running r;
 	sigset_t child;
 	int err, status = -1;
 
-	if (!preload_on_stack())
-		return HOST(system)(line);
-	if (!line)
-		return system("exit 0") == 0;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	ignore();
@@ -127,6 +123,13 @@ HOOK int system(const char *line)
 	if (err)
 		errno = err;
 	return status;
+}
+
+HOOK int system(const char *line)
+{
+	if (!preload_on_stack())
+		return HOST(system)(line);
+	return line ? run(line) : run("exit 0") == 0;
 }
 
 /* ---- popen -------------------------------------------------------------------- */

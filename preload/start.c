@@ -264,6 +264,7 @@ __attribute__((constructor)) static void begin(void)
 	if (!preload_stack())
 		return;
 	preload_exec_begin();
+	preload_outside_begin();
 	host_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &unblocked, 0, sizeof(unblocked));
 	preload_trap_begin();
 }

@@ -84,30 +84,46 @@ static bool loads_nothing(const struct stat *st)
 	return uid != 0;
 }
 
-/* True: the program is one that gains privileges. */
-static bool look_at_program(int dir, const char *path, int flags)
+/* The name of a file, for others than this process. */
+static const char *name_of(int dir, const char *path, char name[PATH_MAX])
 {
-	static bool said;
+	char link[32 + PATH_MAX];
+	long n;
+
+	if (*path && (dir == AT_FDCWD || *path == '/'))
+		return path;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	n = host_sys(SYS_readlinkat, AT_FDCWD, link, name, PATH_MAX - 1);
+	name[n < 0 ? 0 : n] = '\0';
+	if (*path && strlen(name) + strlen(path) + 2 <= PATH_MAX)
+		strcat(strcat(name, "/"), path);
+	return name;
+}
+
+/* True: the program is one that gains privileges. inside: it is to be on the stack. */
+static bool look_at_program(int dir, const char *path, int flags, bool inside)
+{
+	char name[PATH_MAX];
 	struct stat st;
 
 	if (guise_readable(path, 1) || host_sys(SYS_newfstatat, dir, path, &st, flags) ||
-	    !S_ISREG(st.st_mode) ||
-	    (!(st.st_mode & (S_ISUID | S_ISGID)) && !has_capabilities(dir, path)))
+	    !S_ISREG(st.st_mode))
 		return false;
-	if (loads_nothing(&st) && !said) {
-		said = true;
-		preload_say("%s gains privileges when it starts, so guise is not loaded into it: "
-			    "it, and what it starts, is on the host's stack",
-			    *path ? path : "the program");
+	if (!(st.st_mode & (S_ISUID | S_ISGID)) && !has_capabilities(dir, path)) {
+		if (inside)
+			preload_outside_file(name_of(dir, path, name));
+		return false;
 	}
+	if (inside && loads_nothing(&st))
+		preload_outside(name_of(dir, path, name), GUISE_OUTSIDE_PRIVILEGED);
 	return true;
 }
 
-void preload_let_go_to_execute(int dir, const char *path, int flags)
+void preload_let_go_to_execute(int dir, const char *path, int flags, bool inside)
 {
 	struct guise_stack *s = preload.stack;
 
-	if (look_at_program(dir, path, flags) && s && !preload_borrowed())
+	if (look_at_program(dir, path, flags, inside) && s && !preload_borrowed())
 		let_go = ask_to_let_go(s);
 }
 
@@ -140,13 +156,13 @@ static const char *find(const char *name, char path[PATH_MAX])
 	return NULL;
 }
 
-void preload_let_go_to_search(const char *name)
+void preload_let_go_to_search(const char *name, bool inside)
 {
 	char path[PATH_MAX];
 
 	name = find(name, path);
 	if (name)
-		preload_let_go_to_execute(AT_FDCWD, name, 0);
+		preload_let_go_to_execute(AT_FDCWD, name, 0, inside);
 }
 
 void preload_look_at_spawned(const char *name, bool search)
@@ -156,7 +172,7 @@ void preload_look_at_spawned(const char *name, bool search)
 	if (search)
 		name = find(name, path);
 	if (name)
-		look_at_program(AT_FDCWD, name, 0);
+		look_at_program(AT_FDCWD, name, 0, true);
 }
 
 void preload_trace_again(void)

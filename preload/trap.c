@@ -337,6 +337,11 @@ static bool find_all(void)
 	return true;
 }
 
+bool preload_trapping(void)
+{
+	return ready;
+}
+
 void preload_trap_thread(void)
 {
 	/* A filter that was made without guise in mind may end who makes such a call. */
@@ -374,6 +379,11 @@ static void dispatch_changed(long mode)
 void preload_trap_begin(void)
 {
 	not_seen();
+}
+
+bool preload_trapping(void)
+{
+	return false;
 }
 
 void preload_trap_thread(void)

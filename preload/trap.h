@@ -13,6 +13,9 @@ void preload_trap_thread(void);
 
 #define PRELOAD_CLONE3 435 /* on all processors; libc's headers may be older */
 
+/* Whether raw calls of this process can be seen at all. */
+bool preload_trapping(void);
+
 struct preload_arguments {
 	long a, b, c, d, e, f;
 };

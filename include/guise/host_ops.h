@@ -27,7 +27,7 @@
 #define GUISE_HOST_OPS_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   6 /* raise when anything in this file changes */
+#define GUISE_ABI   7 /* raise when anything in this file changes */
 
 #define GUISE_HOST_PAGE_MAX 0x10000
 
@@ -193,7 +193,27 @@ enum guise_ask {
 	GUISE_ASK_TRACE = 2,    /* tracing is allowed now */
 	GUISE_ASK_LET_GO = 3,   /* is to be traced no more */
 	GUISE_ASK_ANSWERED = 4,
+	GUISE_ASK_TELL = 5, /* of nobody: there is something new in outside[] */
 };
+
+/* A program that was started on the host's stack: guise cannot be part of it. */
+struct guise_outside {
+	uint32_t state; /* GUISE_OUTSIDE_FREE, ... */
+	uint32_t why;   /* enum guise_outside_why */
+	char program[120];
+};
+
+enum { GUISE_OUTSIDE_FREE, GUISE_OUTSIDE_WRITES, GUISE_OUTSIDE_NEW, GUISE_OUTSIDE_SAID };
+
+enum guise_outside_why {
+	GUISE_INSIDE,
+	GUISE_OUTSIDE_STATIC,
+	GUISE_OUTSIDE_GO,
+	GUISE_OUTSIDE_PRIVILEGED,
+	GUISE_OUTSIDE_MACHINE,
+};
+
+#define GUISE_MAX_OUTSIDE 16 /* said in one run */
 
 #define GUISE_LINK_CSUM  0x1u /* backend takes NEEDS_CSUM frames */
 #define GUISE_LINK_TSO   0x2u /* backend takes GSO frames */
@@ -257,6 +277,7 @@ struct guise_region {
 	uint64_t sockets;   /* private sockets made */
 	uint64_t calls, waits, kicks, leads, pump_turns;
 
+	struct guise_outside outside[GUISE_MAX_OUTSIDE]; /* preload/outside.c */
 	struct guise_link links[GUISE_MAX_LINKS];
 	struct guise_proc procs[GUISE_MAX_PROCS];
 };

@@ -111,7 +111,7 @@ func (p *Program) examineObject(o *object, seen bool) {
 	}
 	if slices.ContainsFunc(o.imports, startsPrograms) {
 		p.find("children", Note, "guise doctor CMD for each; guise run --mode tun takes all of them",
-			"%s can start programs: one that cannot be preloaded (static, Go, setuid) would be on the host's stack", base)
+			"%s can start programs: one that cannot be preloaded (static, Go, setuid) would be on the host's stack, which guise run then says", base)
 	}
 }
 

@@ -20,19 +20,25 @@
 #define RING_BELL 1u
 #define RING_ENDS 2u
 #define RING_ASKS 4u
+#define RING_TELL 8u
 
 #define PATIENCE_NS 2000000000ull /* a holder that is stopped must not hang us */
 #define LOOK_NS     1000000ull
 
-static void ring(struct guise_stack *s, uint32_t what)
+static void ring(struct guise_region *r, uint32_t what)
 {
-	__atomic_or_fetch(&s->region->ring, what, __ATOMIC_SEQ_CST);
-	guise_futex_wake(&s->region->ring, 1);
+	__atomic_or_fetch(&r->ring, what, __ATOMIC_SEQ_CST);
+	guise_futex_wake(&r->ring, 1);
 }
 
 void guise_ask_to_ring(struct guise_stack *s)
 {
-	ring(s, RING_BELL);
+	ring(s->region, RING_BELL);
+}
+
+void guise_ask_to_tell(struct guise_region *r)
+{
+	ring(r, RING_TELL);
 }
 
 int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
@@ -52,7 +58,7 @@ int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
 	self->ask_about = pid;
 	self->ask_answer = -ETIMEDOUT;
 	__atomic_store_n(&self->ask, what, __ATOMIC_RELEASE);
-	ring(s, RING_ASKS);
+	ring(s->region, RING_ASKS);
 	while ((now = __atomic_load_n(&self->ask, __ATOMIC_ACQUIRE)) != GUISE_ASK_ANSWERED &&
 	       guise_host_now() < until)
 		guise_futex_wait(&self->ask, now, LOOK_NS);
@@ -122,6 +128,8 @@ static void *answer(void *arg)
 			host_sys(SYS_write, a.s->bell, &one, sizeof(one));
 		if (what & RING_ASKS)
 			answer_all(&a);
+		if (what & RING_TELL)
+			a.handle(a.context, GUISE_ASK_TELL, 0);
 	} while (!(what & RING_ENDS));
 	return NULL;
 }
@@ -143,6 +151,6 @@ int guise_answers_start(struct guise_stack *s, pthread_t *thread,
 
 void guise_answers_stop(struct guise_stack *s, pthread_t thread)
 {
-	ring(s, RING_ENDS);
+	ring(s->region, RING_ENDS);
 	pthread_join(thread, NULL);
 }

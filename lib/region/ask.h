@@ -19,6 +19,9 @@ void guise_allow_tracer_forked(struct guise_stack *s);
 /* In a sandbox: has the holder ring the bell. */
 void guise_ask_to_ring(struct guise_stack *s);
 
+/* Has the holder say what is new in region->outside; nobody waits for that. */
+void guise_ask_to_tell(struct guise_region *r);
+
 /* In the holder: a thread that answers, by handle(), and rings the bell. 0 or -errno. */
 int guise_answers_start(struct guise_stack *s, pthread_t *thread,
 			int (*handle)(void *context, enum guise_ask what, pid_t pid),

@@ -122,7 +122,9 @@ static void *serve(void *unused)
 		struct pollfd p[2] = { { .fd = server[0], .events = POLLIN },
 				       { .fd = server[1], .events = POLLIN } };
 
-		MUST(poll(p, 2, -1) > 0);
+		/* A handler for the process may run in this thread. */
+		if (poll(p, 2, -1) < 0 && errno == EINTR)
+			continue;
 		if (p[0].revents) {
 			len = sizeof(from);
 			n = (int)recvfrom(server[0], message, 4096, 0, (struct sockaddr *)&from,

@@ -168,7 +168,8 @@ def test_a_vfork_child_makes_no_socket_and_disturbs_no_table(programs: Path) -> 
 def test_a_stranger_who_is_sent_a_private_socket_holds_none(programs: Path) -> None:
     stranger = programs / "own-static"
     subprocess.run(["cc", *FLAGS, "-static", "-o", stranger, HERE / "own.c"], check=True)
-    text = run(*on_guise(programs / "own", "sent_to_a_stranger"), env={"STATIC": str(stranger)})
+    preloaded = on_guise(programs / "own", "sent_to_a_stranger", options=["--mode", "preload"])
+    text = run(*preloaded, env={"STATIC": str(stranger)})
     assert text == (
         "sendmsg(way[0], &m, 0) = 1\n"
         'send(fd[0], "x", 1, MSG_NOSIGNAL) = -1 ENOTCONN\n'

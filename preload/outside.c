@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Programs that guise cannot be part of: static ones, those written in Go, those of another
+ * processor, and those that gain privileges when they start (tracing.c knows them). One that `guise run` is given is
+ * recognised by it (cmd/guise/program.go, which has the same rules); one that a program of the
+ * tree starts later is on the host's stack, and here is found out and noted in the region. The
+ * holder says so, once for each program of the run: standard error of the tree itself may be
+ * what somebody reads. The region's header is mapped a second time for this: the child of a fork
+ * that has no private sockets is no member, but executes programs.
+ *
+ * What costs little is looked at: the file's first page, which has the program headers of
+ * whatever a linker makes, and in Go's programs the note with the build's name. A script is
+ * what runs it.
+ */
+#include "preload.h"
+
+#include "host/sys.h"
+#include "region/ask.h"
+#include "region/stack.h"
+#include "region/vcpu.h"
+#include "trap.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HEAD       4096
+#define DEEPEST    4 /* scripts whose interpreter is a script, as far as the kernel goes */
+#define INTERPRETS "#!"
+
+#define PATIENCE_NS 200000000ull /* for the holder, once for each program */
+
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#else
+#define MACHINE EM_AARCH64
+#endif
+
+static bool quiet; /* --mode preload was asked for */
+static struct guise_region *header;
+
+void preload_outside_begin(void)
+{
+	const char *told = getenv("GUISE_OUTSIDE");
+
+	quiet = told && !strcmp(told, "quiet");
+	if (!quiet && preload.stack) {
+		long at = host_sys(SYS_mmap, 0, GUISE_OFF_SLOTS - GUISE_OFF_HEADER,
+				   PROT_READ | PROT_WRITE, MAP_SHARED, preload.stack->memfd,
+				   GUISE_OFF_HEADER);
+
+		header = (unsigned long)at > -4096UL ? NULL : (struct guise_region *)at;
+	}
+}
+
+static bool is_said(void)
+{
+	return header && !quiet && !(preload.stack && preload.stack->sandboxed);
+}
+
+/* The file's beginning; how long it is, 0 if it is none to look at. */
+static size_t read_head(const char *path, void *head)
+{
+	long fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), n;
+
+	if (fd < 0)
+		return 0;
+	n = host_sys(SYS_pread64, fd, head, HEAD, 0);
+	host_sys(SYS_close, fd);
+	return n < 0 ? 0 : (size_t)n;
+}
+
+/* What a script names after #!, into path. */
+static bool read_interpreter(const char *head, size_t n, char *path)
+{
+	size_t at = strlen(INTERPRETS), length = 0;
+
+	if (n < at || memcmp(head, INTERPRETS, at))
+		return false;
+	while (at < n && (head[at] == ' ' || head[at] == '\t'))
+		at++;
+	while (at + length < n && !strchr(" \t\n", head[at + length]))
+		length++;
+	if (!length || length >= PATH_MAX)
+		return false;
+	memcpy(path, head + at, length);
+	path[length] = '\0';
+	return true;
+}
+
+/* A note of Go's linker: its build's name. */
+static bool is_go(const ElfW(Phdr) * p, const char *head, size_t n)
+{
+	ElfW(Nhdr) note;
+
+	if (p->p_type != PT_NOTE || p->p_offset > n || n - p->p_offset < sizeof(note) + 4)
+		return false;
+	memcpy(&note, head + p->p_offset, sizeof(note));
+	return note.n_namesz == 4 && !memcmp(head + p->p_offset + sizeof(note), "Go\0", 4);
+}
+
+static enum guise_outside_why look_at(const char *head, size_t n)
+{
+	bool loaded = false, go = false;
+	ElfW(Ehdr) e;
+
+	if (n < sizeof(e) || memcmp(head, ELFMAG, SELFMAG))
+		return GUISE_INSIDE;
+	memcpy(&e, head, sizeof(e));
+	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_machine != MACHINE)
+		return GUISE_OUTSIDE_MACHINE;
+	for (unsigned int i = 0; i < e.e_phnum; i++) {
+		size_t at = e.e_phoff + i * sizeof(ElfW(Phdr));
+		ElfW(Phdr) p;
+
+		if (e.e_phentsize != sizeof(p) || at > n || n - at < sizeof(p))
+			return GUISE_INSIDE; /* no linker does so */
+		memcpy(&p, head + at, sizeof(p));
+		loaded |= p.p_type == PT_INTERP;
+		go |= is_go(&p, head, n);
+	}
+	if (go && (!loaded || !preload_trapping()))
+		return GUISE_OUTSIDE_GO;
+	return loaded ? GUISE_INSIDE : GUISE_OUTSIDE_STATIC;
+}
+
+void preload_outside(const char *path, uint32_t why)
+{
+	if (!is_said())
+		return;
+	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
+		struct guise_outside *o = &header->outside[i];
+		uint32_t state = GUISE_OUTSIDE_FREE;
+
+		if (__atomic_compare_exchange_n(&o->state, &state, GUISE_OUTSIDE_WRITES, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			snprintf(o->program, sizeof(o->program), "%s", path);
+			o->why = why;
+			__atomic_store_n(&o->state, GUISE_OUTSIDE_NEW, __ATOMIC_RELEASE);
+			guise_ask_to_tell(header);
+			/* So that it stands before what the program says. */
+			guise_futex_wait(&o->state, GUISE_OUTSIDE_NEW, PATIENCE_NS);
+			return;
+		}
+		if (state != GUISE_OUTSIDE_WRITES &&
+		    !strncmp(o->program, path, sizeof(o->program) - 1))
+			return;
+	}
+}
+
+void preload_outside_file(const char *path)
+{
+	char head[HEAD], interpreter[PATH_MAX];
+	enum guise_outside_why why;
+	size_t n;
+
+	if (!is_said())
+		return;
+	n = read_head(path, head);
+	for (int deep = 0; deep < DEEPEST && read_interpreter(head, n, interpreter); deep++) {
+		path = interpreter;
+		n = read_head(path, head);
+	}
+	why = look_at(head, n);
+	if (why != GUISE_INSIDE)
+		preload_outside(path, why);
+}

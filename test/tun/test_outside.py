@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs that guise cannot be loaded into: `guise run` recognises one that it is given
+(cmd/guise/program.go), the preload library one that is started later (preload/outside.c), and the
+two know the same ones by the same examples."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from topology.namespace import Word
+from topology.process import run
+from topology.side import GUISE, PYTHON
+
+ON_GUISE: tuple[Word, ...] = (GUISE, "run", "--link", "none")
+SAID = "so guise is not loaded into it: it, and what it starts, is on the host's stack"
+
+Make = Callable[[Path, Path, Path], Path]
+
+
+def script(file: Path, interpreter: object) -> Path:
+    file.write_text(f"#! {interpreter} -x\necho\n", "utf-8")
+    file.chmod(0o755)
+    return file
+
+
+def of_another_processor(file: Path) -> Path:
+    """Where a program names its own."""
+    program = bytearray(Path("/bin/true").read_bytes())
+    program[18] = other_machine()
+    file.write_bytes(program)
+    file.chmod(0o755)
+    return file
+
+
+def other_machine() -> int:
+    x86_64, arm64 = 62, 183
+    return arm64 if os.uname().machine == "x86_64" else x86_64
+
+
+EXAMPLES: dict[str, tuple[Make, str]] = {
+    "static": (lambda _folder, talk, _web: talk, "is statically linked"),
+    "go": (lambda _folder, _talk, web: web, "is written in Go"),
+    "script of a static": (
+        lambda folder, talk, _web: script(folder / "script", talk),
+        "is statically linked",
+    ),
+    "script of a script": (
+        lambda folder, talk, _web: script(folder / "two", script(folder / "one", talk)),
+        "is statically linked",
+    ),
+    "another processor": (
+        lambda folder, _talk, _web: of_another_processor(folder / "other"),
+        "is for ",
+    ),
+    "script of the shell": (lambda folder, _talk, _web: script(folder / "sh", "/bin/sh"), ""),
+    "dynamic": (lambda _folder, _talk, _web: Path("/bin/true"), ""),
+    "python": (lambda _folder, _talk, _web: Path(PYTHON), ""),
+    "no program": (lambda folder, _talk, _web: script(folder / "none", "/nowhere"), ""),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_both_know_the_same_programs(name: str, tmp_path: Path, talk: Path, web: Path) -> None:
+    make, why = EXAMPLES[name]
+    program = make(tmp_path, talk, web)
+    given = run([*ON_GUISE, "--mode", "preload", "--", program, "--help"])
+    assert ("cannot be preloaded" in given.errors) == bool(why), given
+    assert why in given.errors, given
+    later = run([*ON_GUISE, "--", "sh", "-c", '"$@"; "$@"; exec "$@"', "sh", program, "--help"])
+    assert later.errors.count(SAID) == bool(why), later
+    assert not why or why in later.errors, later
+
+
+def test_it_is_said_once_in_a_run(tmp_path: Path, talk: Path) -> None:
+    """However often, by whomever, and by which call; a copy is another one."""
+    copy = tmp_path / "copy"
+    shutil.copy(talk, copy)
+    by_spawn = f"import os; os.waitpid(os.posix_spawn({str(talk)!r}, ['t'], os.environ), 0)"
+    words = f"for i in 1 2 3 4 5 6 7 8 9; do {talk}; done; {copy}; env -i {talk}"
+    pieces = [words, f'{PYTHON} -c "{by_spawn}"', f"{PYTHON} -c \"import os; os.system('{talk}')\""]
+    done = run([*ON_GUISE, "--", "sh", "-c", f"({'; '.join(pieces)}) 2>/dev/null"])
+    assert done.errors.count(f"{talk} is statically linked, {SAID}") == 1, done
+    assert done.errors.count(f"{copy} is statically linked, {SAID}") == 1, done
+    assert done.errors.count("\n") == 2, done
+
+
+def test_who_asks_for_preload_is_not_told(talk: Path) -> None:
+    done = run([*ON_GUISE, "--mode", "preload", "--", "sh", "-c", f"env -i {talk} 2>/dev/null"])
+    assert not done.errors, done
+
+
+def test_a_program_that_joins_by_itself_is_not_meant(talk: Path) -> None:
+    done = run([*ON_GUISE, "--", "sh", "-c", f"GUISE_PRELOAD=off {talk} 2>/dev/null"])
+    assert not done.errors, done
