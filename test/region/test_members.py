@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 
 import pytest
@@ -107,7 +106,6 @@ def test_what_was_sent_arrives_after_the_program_has_ended(
     leftovers.wait_until_none()
 
 
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the program makes raw calls of x86-64")
 def test_a_child_that_nobody_saw_leaves_its_parents_sockets_alone() -> None:
     """It has none of them, is told so once, and joins for sockets of its own."""
     done = run([*ON_GUISE, PROGRAMS / "unseen"]).expect()

@@ -48,6 +48,30 @@ static int works(int fd[2])
 	return send(fd[0], "x", 1, 0) == 1 && recv(fd[1], &c, 1, 0) == 1 && c == 'x';
 }
 
+static long raw_fork(void)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = 0, r8 __asm__("r8") = 0;
+	long pid;
+
+	__asm__ volatile("syscall"
+			 : "=a"(pid)
+			 : "a"(SYS_clone), "D"(SIGCHLD), "S"(0), "d"(0), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
+	return pid;
+#else
+	register long x8 __asm__("x8") = SYS_clone, x0 __asm__("x0") = SIGCHLD;
+	register long x1 __asm__("x1") = 0, x2 __asm__("x2") = 0, x3 __asm__("x3") = 0;
+	register long x4 __asm__("x4") = 0;
+
+	__asm__ volatile("svc 0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
+			 : "memory");
+	return x0;
+#endif
+}
+
 int main(void)
 {
 	static char let_through; /* 0: all system calls */
@@ -55,15 +79,12 @@ int main(void)
 	long pid;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (pair(fd) < 0 || prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, &let_through))
+	if (pair(fd) < 0)
 		return 2;
+	/* Where the host's kernel has none, raw calls are not seen anyway. */
+	prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, &let_through);
 	for (int i = 0; i < 20; i++) {
-		register long r10 __asm__("r10") = 0, r8 __asm__("r8") = 0;
-
-		__asm__ volatile("syscall"
-				 : "=a"(pid)
-				 : "a"(SYS_clone), "D"(SIGCHLD), "S"(0), "d"(0), "r"(r10), "r"(r8)
-				 : "rcx", "r11", "memory");
+		pid = raw_fork();
 		if (!pid) {
 			if (i)
 				_exit(send(fd[0], "y", 1, 0) == -1 && errno == EBADF ? 0 : 1);
