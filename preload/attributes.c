@@ -47,6 +47,8 @@ HOOK int fstat(int fd, struct stat *st)
 {
 	int sfd = preload_file(fd);
 
+	if (preload_own_fd(fd)) /* programs look which there are */
+		return (int)libc_result(-EBADF);
 	return sfd < 0 ? HOST(fstat)(fd, st) : fill(st, sfd, "", AT_EMPTY_PATH);
 }
 
@@ -60,7 +62,7 @@ HOOK int fstatat(int dir, const char *path, struct stat *st, int flags)
 {
 	struct preload_place place;
 
-	if (is_empty(path, flags) && preload_file(dir) >= 0)
+	if (is_empty(path, flags) && (preload_file(dir) >= 0 || preload_own_fd(dir)))
 		return fstat(dir, st);
 	if (!preload_place(dir, path, &place))
 		return HOST(fstatat)(dir, path, st, flags);
@@ -112,6 +114,8 @@ HOOK int statx(int dir, const char *path, int flags, unsigned int mask, struct s
 {
 	struct preload_place place = { .path = "" };
 
+	if (is_empty(path, flags) && preload_own_fd(dir))
+		return (int)libc_result(-EBADF);
 	if (is_empty(path, flags) && preload_file(dir) >= 0)
 		place.dir = preload_file(dir);
 	else if (!preload_place(dir, path, &place))

@@ -199,8 +199,11 @@ static int duplicated(int fd, long entry)
 
 HOOK int dup(int fd)
 {
-	long entry = duplicate(fd);
+	long entry;
 
+	if (preload_own_fd(fd))
+		return ebadf();
+	entry = duplicate(fd);
 	if (entry <= 0)
 		return entry ? (int)libc_result(entry) : HOST(dup)(fd);
 	return duplicated(HOST(dup)(fd), entry);
@@ -210,7 +213,7 @@ HOOK int dup2(int old, int new)
 {
 	long entry;
 
-	if (preload_own_fd(new))
+	if (preload_own_fd(old) || preload_own_fd(new))
 		return ebadf();
 	entry = old == new ? 0 : duplicate(old);
 	if (entry < 0)
@@ -226,7 +229,7 @@ HOOK int dup3(int old, int new, int flags)
 {
 	long entry;
 
-	if (preload_own_fd(new))
+	if (preload_own_fd(old) || preload_own_fd(new))
 		return ebadf();
 	entry = old == new ? 0 : duplicate(old);
 	if (entry < 0)
@@ -241,6 +244,8 @@ static int control(int fd, int command, void *arg)
 	int sfd = stack_fd(fd);
 	long entry;
 
+	if (preload_own_fd(fd))
+		return ebadf();
 	if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
 		entry = duplicate(fd);
 		if (entry < 0)

@@ -231,7 +231,7 @@ HOOK pid_t _Fork(void)
 	pid_t pid;
 	int err;
 
-	if (!preload.stack)
+	if (preload.ticket < 0)
 		return HOST(_Fork)();
 	err = prepare(true);
 	if (err)
@@ -243,14 +243,13 @@ HOOK pid_t _Fork(void)
 
 long preload_raw_fork(long nr, const long arguments[5])
 {
-	int err = preload.stack ? prepare(true) : 0;
+	int err = prepare(true);
 	long pid;
 
 	if (err)
 		return err;
 	pid = host_sys(nr, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]);
-	if (preload.stack)
-		FORKED(pid);
+	FORKED(pid);
 	return pid;
 }
 
@@ -306,7 +305,7 @@ HOOK int clone(int (*function)(void *), void *stack, int flags, void *argument, 
 	tls = va_arg(ap, void *);
 	child_tid = va_arg(ap, void *);
 	va_end(ap);
-	if (flags & CLONE_VM || !preload.stack || !function)
+	if (flags & CLONE_VM || preload.ticket < 0 || !function)
 		return HOST(clone)(function, stack, flags, argument, parent_tid, tls, child_tid);
 	pid = prepare(true);
 	if (pid)

@@ -10,6 +10,7 @@
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/ask.h"
+#include "region/slot.h"
 #include "region/stack.h"
 #include "region/vcpu.h"
 
@@ -242,6 +243,9 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 		return NULL;
 	}
 	guise_fault_handler();
+	/* Whoever made this process, there is nothing of its parent's in it any more. */
+	if (!guise_stacks())
+		guise_slots_forked();
 	guise_stacks_add(s);
 	guise_allow_tracer(s);
 	return s;

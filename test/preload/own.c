@@ -2,15 +2,19 @@
 /* What is guise's own: the test says what these cases must print there. */
 #include "case.h"
 
+#include <fcntl.h>
 #include <netdb.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static char buf[16];
 
-/* Programs that close all they find do not close guise's own descriptors. */
+/* Programs that close all they find do not close guise's own descriptors, nor find them. */
 CASE(own_descriptors)
 {
-	int fd[2], own = 0, refused = 0;
+	int fd[2], own = 0, refused = 0, hidden = 0;
+	struct statx stx;
+	struct stat st;
 	char path[64], text[64];
 
 	for (int n = 3; n < 5000; n++) {
@@ -19,8 +23,13 @@ CASE(own_descriptors)
 			continue;
 		own++;
 		refused += close(n) == -1 && errno == EBADF && dup2(0, n) == -1 && errno == EBADF;
+		hidden += fcntl(n, F_GETFD) == -1 && errno == EBADF && dup(n) == -1 &&
+			  errno == EBADF && dup2(n, 3) == -1 && errno == EBADF &&
+			  fstat(n, &st) == -1 && errno == EBADF &&
+			  fstatat(n, "", &st, AT_EMPTY_PATH) == -1 && errno == EBADF &&
+			  statx(n, "", AT_EMPTY_PATH, STATX_INO, &stx) == -1 && errno == EBADF;
 	}
-	SHOW(own > 0 && own == refused);
+	SHOW(own > 0 && own == refused && own == hidden);
 	stream_pair(fd);
 	SHOW(fd[0]);
 	SHOW(send(fd[0], "x", 1, 0));

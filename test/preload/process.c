@@ -400,6 +400,38 @@ CASE(clone_without_storage)
 	SHOW(recv(fd[1], buf, 1, 0));
 }
 
+static int talks_to_itself(void *argument)
+{
+	int fd[2], result;
+
+	(void)argument;
+	stream_pair(fd);
+	result = send(fd[0], "x", 1, 0) == 1 && recv(fd[1], buf, 1, 0) == 1 ? 7 : 3;
+	close(fd[0]);
+	close(fd[1]);
+	return result;
+}
+
+/* A child that has joined nothing when it makes the next. */
+static int clones_again(void *argument)
+{
+	static _Alignas(64) char stack[65536];
+	pid_t pid = clone(talks_to_itself, stack + sizeof(stack), SIGCHLD, argument);
+	int status;
+
+	return pid > 0 && waitpid(pid, &status, 0) == pid ? WEXITSTATUS(status) : 4;
+}
+
+/* Children without sockets of their parent's, made by clone: they make their own. */
+CASE(clone_without_sockets)
+{
+	static _Alignas(64) char stack[65536];
+
+	SHOW(talks_to_itself(NULL));
+	SHOW(ended(clone(talks_to_itself, stack + sizeof(stack), SIGCHLD, NULL)));
+	SHOW(ended(clone(clones_again, stack + sizeof(stack), SIGCHLD, NULL)));
+}
+
 CASE(close_on_exec)
 {
 	struct sockaddr_in addr;

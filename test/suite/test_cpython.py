@@ -25,6 +25,9 @@ HERE = Path(__file__).resolve().parent
 QUICK = ["test_select", "test_poll", "test_epoll", "test_selectors", "test_socket", "test_httplib"]
 QUICK += ["test_urllib2_localnet"]
 LONG = ["test_socketserver", "test_ssl", "test_asyncio"]
+# What makes processes: its children are on the stack, and have its sockets.
+TREES = ["test_subprocess", "test_multiprocessing_fork", "test_multiprocessing_spawn"]
+TREES += ["test_multiprocessing_forkserver", "test_concurrent_futures", "test_signal", "test_posix"]
 
 # A case that has been silent for so many seconds hangs; no case waits for so long by itself.
 SILENCE = 240.0
@@ -152,7 +155,7 @@ def test_suite(
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("suite", LONG)
+@pytest.mark.parametrize("suite", LONG + TREES)
 def test_long_suite(
     suite: str, far: Namespace, run_dir: Path, leftovers: Leftovers, tmp_path: Path
 ) -> None:
