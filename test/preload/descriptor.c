@@ -298,7 +298,7 @@ CASE(spawn_actions)
 {
 	char *const arguments[] = { "descriptor", "spawned", NULL };
 	posix_spawn_file_actions_t actions;
-	int status, ticket = getenv("GUISE_STACK") ? atoi(getenv("GUISE_STACK")) : 4000;
+	int status, ticket = getenv("GUISE_STACK") ? atoi(getenv("GUISE_STACK")) : 900;
 	pid_t pid;
 
 	MUST(dup2(1, 20) == 20 && dup2(1, 21) == 21);

@@ -28,8 +28,9 @@ FOLDERS = ["test/preload"]
 
 INIT = """#!/usr/bin/busybox sh
 export PATH=/usr/sbin:/usr/bin HOME=/tmp
-/usr/bin/busybox --install -s /usr/local/bin
-export PATH=$PATH:/usr/local/bin
+# The rest. No shell looks there by itself: busybox is static, and so not on a stack.
+/usr/bin/busybox --install -s /usr/busybox
+export PATH=$PATH:/usr/busybox
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
@@ -81,7 +82,7 @@ class Machine:
     def _pack(self, work: Path, target: Path, release: str) -> None:
         """The initramfs: archives one behind the other."""
         top = work / "top"
-        for folder in ("proc", "sys", "dev", "tmp", "run", "guest", "usr/local/bin"):
+        for folder in ("proc", "sys", "dev", "tmp", "run", "guest", "usr/busybox"):
             (top / folder).mkdir(parents=True)
         shutil.copy(work / "init", top / "init")
         for file in work.iterdir():
