@@ -292,7 +292,11 @@ int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *
 			/* It resets and unblocks by itself: not while the thread is inside. */
 			mine.sa_flags &= ~((int)SA_RESETHAND | SA_NODEFER);
 			if (fault)
-				mine.sa_flags |= SA_ONSTACK | SA_NODEFER;
+				mine.sa_flags |= SA_NODEFER;
+			/* The program's own for SIGSYS may need more stack than that one has. */
+			if (fault && (sig != SIGSYS || act->sa_handler == SIG_DFL ||
+				      act->sa_handler == SIG_IGN))
+				mine.sa_flags |= SA_ONSTACK;
 			*(unsigned long *)&mine.sa_mask &= ~GUISE_UNBLOCKED;
 		}
 		program[sig] = *act;

@@ -235,6 +235,30 @@ static void count(int sig)
 	caught = sig;
 }
 
+static char other_stack[65536];
+
+static void where(int sig)
+{
+	char here;
+
+	(void)sig;
+	SHOW(&here >= other_stack && &here < other_stack + sizeof(other_stack));
+}
+
+/* A handler of SIGSYS runs on the stack that its program wants: Chromium's needs a large one. */
+CASE(raw_handler_stack)
+{
+	struct sigaction act = { .sa_handler = where };
+	stack_t other = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
+
+	MUST(!sigaltstack(&other, NULL));
+	MUST(!sigaction(SIGSYS, &act, NULL));
+	SHOW(raise(SIGSYS));
+	act.sa_flags = SA_ONSTACK;
+	MUST(!sigaction(SIGSYS, &act, NULL));
+	SHOW(raise(SIGSYS));
+}
+
 /* The kernel's own structure, as runtimes without libc use it. */
 CASE(raw_sigaction)
 {
