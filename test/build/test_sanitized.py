@@ -16,6 +16,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,52 @@ TREE = BUILD / "asan"
 SANITIZE = "address,undefined"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
 
+
+@dataclass
+class Suite:
+    """Where its tests are, and which of them are not for this build."""
+
+    where: str
+    without: str = ""
+    leaks: bool = True
+
+
+TWINS = [
+    "dns",
+    "mosquitto",
+    "mptcp",
+    "nc",
+    "node",
+    "openssl",
+    "ping",
+    "python",
+    "redis",
+    "socat",
+    "tools",
+]
 SUITES = {
-    "preload": ["test/preload"],
-    "fault": ["test/fault/test_endings.py"],
+    "preload": Suite("test/preload"),
+    # One gives up its user, and with that the right to look for leaks. One takes a socket for full
+    # that late acknowledgements make room in. What a handler that jumps out of splice() leaves is
+    # not freed (docs/limitations.md).
+    "call": Suite(
+        "test/call",
+        "no_numbers or cancel_while_waiting or setgid_reaches or send_waits or handler_jumps_out",
+    ),
+    "names": Suite("test/names", "can_be_switched_off"),  # it has a curl
+    # Programs that join by libguise stay traced, and some may not trace: neither can look for
+    # leaks. One takes all addresses for itself, of which the sanitizer has some.
+    "region": Suite("test/region", "address_that_is_taken or ticket_that_is_none", leaks=False),
+    "fault": Suite("test/fault/test_endings.py"),
+    # Those of programs that neither hang in setlocale(), nor give up the system calls that the
+    # sanitizer makes, nor are too slow with it.
+    "twin": Suite(" ".join(f"test/twin/test_{name}.py" for name in TWINS)),
 }
 # Debian's curl hangs in setlocale() as soon as the sanitizer's runtime is preloaded, without guise
-# as well; and that runtime cannot report at the end of a program that has no descriptor left.
-NOT_HERE = "not curl and not limits"
+# as well. That runtime cannot report at the end of a program that has no descriptor left (limits,
+# no_numbers). GCC's takes frames that a cancelled thread has left behind for live ones, when a
+# cleanup of that thread goes on to the next (in its own sigaltstack()).
+NOT_HERE = "curl or limits"
 # A descriptor that is none costs libc's own vdprintf() a buffer.
 LIBCS = "__vdprintf_internal"
 OURS = re.compile(r"\b(?:preload|lib/\w+|holder)/\w+\.[ch]:\d+")
@@ -43,6 +83,7 @@ def tree() -> Path:
     """build/asan, with the kernel of build/."""
     sources = [source for source in ROOT.glob("test/*/*.c") if source.parent.name != "isa"]
     programs = [str(TREE / source.relative_to(ROOT).with_suffix("")) for source in sources]
+    programs += [str(TREE / "test" / name) for name in ("redis-server", "unpacked")]
     ours = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "GUISE_BUILD"}
     done = subprocess.run(
         ["make", "-j2", f"BUILD={TREE}", f"SANITIZE={SANITIZE}", "all", *programs],
@@ -55,7 +96,7 @@ def tree() -> Path:
     return TREE
 
 
-def environment(reports: Path) -> dict[str, str]:
+def environment(reports: Path, leaks: bool = True) -> dict[str, str]:
     """In which reports become files, and an error ends the program with SIGABRT."""
     reports.mkdir()
     reports.chmod(0o1777)
@@ -63,7 +104,7 @@ def environment(reports: Path) -> dict[str, str]:
     return {
         **os.environ,
         "GUISE_BUILD": str(TREE),
-        "ASAN_OPTIONS": f"{how}:detect_leaks=1:fast_unwind_on_malloc=0",
+        "ASAN_OPTIONS": f"{how}:detect_leaks={leaks:d}:fast_unwind_on_malloc=0",
         "UBSAN_OPTIONS": "abort_on_error=1:print_stacktrace=1",
     }
 
@@ -84,11 +125,12 @@ def complaints(reports: Path) -> list[str]:
 @pytest.mark.parametrize("suite", SUITES)
 def test_nothing_is_reported_while_a_suite_passes(tree: Path, tmp_path: Path, suite: str) -> None:
     reports = tmp_path / "reports"
-    chosen = ["-m", "not slow and not soak", "-k", NOT_HERE]
+    without = " or ".join(filter(None, [NOT_HERE, SUITES[suite].without]))
+    chosen = ["-m", "not slow and not soak", "-k", f"not ({without})"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *chosen, *SUITES[suite]],
+        [sys.executable, "-m", "pytest", "-q", *chosen, *SUITES[suite].where.split()],
         cwd=ROOT,
-        env=environment(reports),
+        env=environment(reports, SUITES[suite].leaks),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
