@@ -64,8 +64,8 @@ def host(far: Namespace) -> Iterator[HostSide]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that is marked so is run a second time by a user without root: in `make check-all`,
-    for now and then the passt of Debian 12 spins, and its connections stand still."""
+    """A test that is marked so is run a second time by a user without root: in `make check-all`, as
+    the hundred of them take minutes."""
     marked = metafunc.definition.get_closest_marker("also_without_root")
     if marked and "guise" in metafunc.fixturenames:
         user = pytest.param("user", marks=pytest.mark.slow)
