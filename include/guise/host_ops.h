@@ -27,7 +27,7 @@
 #define GUISE_HOST_OPS_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   7 /* raise when anything in this file changes */
+#define GUISE_ABI   8 /* raise when anything in this file changes */
 
 #define GUISE_HOST_PAGE_MAX 0x10000
 
@@ -237,17 +237,19 @@ struct guise_region {
 
 	/* The virtual CPU. */
 	uint32_t lock __attribute__((aligned(64))); /* lib/region/vcpu.c */
-	uint32_t starving;
-	uint32_t carrier;     /* slot that holds it */
-	uint32_t dead;        /* the stack is lost: calls give ENETDOWN */
-	uint32_t irq_pending; /* GUISE_IRQ_* */
-	uint32_t rx_pending;  /* bit per link */
+	uint32_t waiting;                           /* threads that wait for it, ... */
+	uint32_t starving;                          /* ... and of them those who are next */
+	uint32_t carrier;                           /* slot that holds it */
+	uint32_t dead;                              /* the stack is lost: calls give ENETDOWN */
+	uint32_t irq_pending;                       /* GUISE_IRQ_* */
+	uint32_t rx_pending;                        /* bit per link */
 	uint32_t tx_pending;
 	uint32_t kick_head;  /* slots kicked since the last unlock */
 	uint32_t tx_blocked; /* bit per link: it waits for POLLOUT */
 	uint32_t tx_held;    /* bit per link: frames wait for the next unlock */
 	uint32_t entered;    /* the carrier is inside the image */
 	uint32_t finished;   /* sections that the holder finished for a dead member */
+	uint32_t calls;      /* of whoever, while others wait for the lock */
 	uint64_t redo;       /* stack pointer of the call of a host service that is under way */
 
 	/* Waiting: leader, followers, pump; lib/region/wait.c */
@@ -275,7 +277,7 @@ struct guise_region {
 	uint64_t untrapped; /* processes and threads whose raw system calls are not seen */
 	uint64_t untraced;  /* members that the holder could not trace */
 	uint64_t sockets;   /* private sockets made */
-	uint64_t calls, waits, kicks, leads, pump_turns;
+	uint64_t waits, kicks, leads, pump_turns;
 
 	struct guise_outside outside[GUISE_MAX_OUTSIDE]; /* preload/outside.c */
 	struct guise_link links[GUISE_MAX_LINKS];

@@ -11,8 +11,8 @@
  *				Where the holder is the process's tracer, it has
  *				finished that before the process was dead (finish.c);
  *				else nobody can: the stack is lost
- *	waiting for it		nothing is left but a count of starving waiters,
- *				which may be too high: it begins anew
+ *	waiting for it		nothing is left but counts of those who wait and starve,
+ *				which may be too high: they begin anew
  *	having just given it up	wake-ups that it alone knew of: all are woken
  *	waiting in the stack	as leader, as follower, with a bell rung for it:
  *				its places are taken away, its tasks are for the
@@ -105,6 +105,7 @@ void guise_bury(struct guise_stack *s, unsigned int proc)
 		}
 		guise_take_over(s, &s->slots[owner]);
 	}
+	__atomic_store_n(&r->waiting, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->starving, 0, __ATOMIC_RELAXED);
 	__atomic_or_fetch(&s->burials[proc / 32], 1u << (proc % 32), __ATOMIC_RELEASE);
 	if (s->pump_running) {

@@ -3,15 +3,29 @@
  * The virtual CPU's lock.
  *
  * Promises: taking it free costs one atomic; nobody who waits is passed over
- * for much longer than GUISE_STARVE_NS; a waiter that dies costs the others
- * nothing but that time.
+ * for much longer than GUISE_STARVE_NS for each who waits at that time; processes that
+ * do nothing but call have, together, most of what one alone would have; a waiter that
+ * dies costs the others nothing but that time.
  *
  * How: a word that holds the owner's slot, and a bit that says somebody sleeps
- * on it. Newcomers may barge in, which is what keeps throughput up. A waiter
- * that was passed over for too long counts itself in region->starving; the
- * next unlock then leaves the word reserved, and only starving waiters may
- * take it (the idea of Go's sync.Mutex). Before it sleeps a waiter spins, as
- * long as spinning has been worth it lately.
+ * on it. Newcomers may barge in, which is what keeps throughput up: to hand the
+ * virtual CPU over costs as much as hundreds of calls, for all that it touches has to
+ * come from another processor, and whoever sleeps has to be woken. So who makes call
+ * after call is disturbed as little as can be:
+ *
+ *	spins	looks at the word, for as long as that has been worth it lately
+ *	sleeps	on the word; an unlock that finds the bit wakes one
+ *	naps	was woken, in vain, and there were many calls meanwhile: to be woken by
+ *		that owner again would hold him up. On a word that nobody changes
+ *	starves	when it has waited for its time, which is longer the more wait: it
+ *		counts itself in region->starving, and the next unlock leaves the word
+ *		reserved, for the starving alone (the idea of Go's sync.Mutex). It is
+ *		awake just then, and looks; only if that takes long it sleeps, and is
+ *		woken before the others
+ *
+ * So there is a turn of about GUISE_STARVE_NS for each, and no clock is read for it
+ * but the waiters' own. An owner who goes away to his program, stops, forks or dies
+ * between two calls holds nothing.
  *
  * Unlocking is also where wake-ups that the kernel asked for while it ran
  * become real (see wait.c), and where links write the frames they gathered.
@@ -39,11 +53,18 @@
 #include <poll.h>
 #include <time.h>
 
-#define GUISE_STARVE_NS  100000ull
-#define GUISE_SPIN_MAX   400u /* about 10 us of pause instructions */
-#define GUISE_LOOK_NS    10000000ull
-#define GUISE_SILENCE_NS 5000000000ull /* of a holder, after which it is done without */
-#define GUISE_SPIN_PROBE 16u           /* spin once in so many, when it was not worth it */
+#define GUISE_STARVE_NS     200000ull
+#define GUISE_HUNGER_NS     1000000ull    /* how long a starving one sleeps at the most */
+#define GUISE_LOOK_NS       10000000ull   /* how often the owner is looked after */
+#define GUISE_SILENCE_NS    5000000000ull /* of a holder, after which it is done without */
+#define GUISE_MANY_CALLS    16u           /* while one sleeps: not to be disturbed */
+#define GUISE_SPIN_MAX      400u          /* about 10 us of pause instructions */
+#define GUISE_SPIN_STARVING 800u
+#define GUISE_SPIN_PROBE    16u /* spin once in so many, when it was not worth it */
+
+/* Who sleeps on the word, to the host's kernel (FUTEX_WAKE_BITSET). */
+#define WAITING  1u
+#define STARVING 2u
 
 uint64_t guise_host_now(void)
 {
@@ -65,9 +86,43 @@ long guise_futex_wait(uint32_t *word, uint32_t value, uint64_t timeout)
 	return host_sys(SYS_futex, word, FUTEX_WAIT, value, tsp, 0, 0);
 }
 
+/* Until a time of guise_host_now(), or a wake-up for that kind. */
+static long futex_wait_until(uint32_t *word, uint32_t value, uint64_t until, uint32_t kind)
+{
+	const struct timespec ts = { (time_t)(until / 1000000000ull),
+				     (long)(until % 1000000000ull) };
+
+	return host_sys(SYS_futex, word, FUTEX_WAIT_BITSET, value, &ts, NULL, kind);
+}
+
 void guise_futex_wake(uint32_t *word, int count)
 {
 	host_sys(SYS_futex, word, FUTEX_WAKE, count, 0, 0, 0);
+}
+
+static bool take(struct guise_region *r, uint32_t v, uint32_t mine)
+{
+	return __atomic_compare_exchange_n(&r->lock, &v, mine, 0, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+static bool is_free(uint32_t v, bool starving)
+{
+	return v == 0 || (v == GUISE_LOCK_RESERVED && starving);
+}
+
+/* Looks so often; how often it took until the lock was taken, or ~0. */
+static unsigned int look(struct guise_region *r, uint32_t mine, bool starving, unsigned int budget)
+{
+	for (unsigned int i = 0; i < budget; i++) {
+		uint32_t v;
+
+		guise_relax();
+		v = __atomic_load_n(&r->lock, __ATOMIC_RELAXED);
+		if (is_free(v, starving) && take(r, v, mine))
+			return i;
+	}
+	return ~0u;
 }
 
 static bool spin_for_lock(struct guise_region *r, uint32_t id)
@@ -80,27 +135,20 @@ static bool spin_for_lock(struct guise_region *r, uint32_t id)
 			return false;
 		budget = GUISE_SPIN_MAX / 4;
 	}
-	for (i = 0; i < budget; i++) {
-		uint32_t v = 0;
-
-		guise_relax();
-		if (__atomic_load_n(&r->lock, __ATOMIC_RELAXED) == 0 &&
-		    __atomic_compare_exchange_n(&r->lock, &v, id, 0, __ATOMIC_ACQUIRE,
-						__ATOMIC_RELAXED)) {
-			worth += ((int)i - (int)worth) / 8 + 1;
-			return true;
-		}
-	}
-	worth /= 2;
-	return false;
+	i = look(r, id, false, budget);
+	if (i == ~0u)
+		worth /= 2;
+	else
+		worth += ((int)i - (int)worth) / 8 + 1;
+	return i != ~0u;
 }
 
-static void starving_less(struct guise_region *r)
+static void less(uint32_t *count)
 {
-	uint32_t n = __atomic_load_n(&r->starving, __ATOMIC_RELAXED);
+	uint32_t n = __atomic_load_n(count, __ATOMIC_RELAXED);
 
 	/* The holder sets it to 0 when a member dies: do not go below. */
-	while (n && !__atomic_compare_exchange_n(&r->starving, &n, n - 1, 0, __ATOMIC_RELAXED,
+	while (n && !__atomic_compare_exchange_n(count, &n, n - 1, 0, __ATOMIC_RELAXED,
 						 __ATOMIC_RELAXED))
 		;
 }
@@ -162,49 +210,67 @@ static bool inherit(struct guise_stack *s, struct guise_slot *slot, uint32_t v, 
 	return true;
 }
 
+/* Sleeps until the lock is given up and this one is woken, or until then. False: it did
+ * not come to that. */
+static bool sleep_for_lock(struct guise_region *r, uint64_t until, uint32_t kind)
+{
+	uint32_t v = __atomic_load_n(&r->lock, __ATOMIC_RELAXED);
+
+	if (is_free(v, kind == STARVING))
+		return false;
+	if (v != GUISE_LOCK_RESERVED && !(v & GUISE_LOCK_CONTENDED)) {
+		if (!__atomic_compare_exchange_n(&r->lock, &v, v | GUISE_LOCK_CONTENDED, 0,
+						 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return false;
+		v |= GUISE_LOCK_CONTENDED;
+	}
+	return futex_wait_until(&r->lock, v, until, kind) != -EAGAIN;
+}
+
 bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 {
 	struct guise_region *r = s->region;
-	bool starving = false, got = false;
-	uint64_t since, now, looked;
+	bool starving = false, in_vain = false, got = false;
+	/* Others may sleep: the bit makes our unlock look. */
+	const uint32_t mine = slot->id | GUISE_LOCK_CONTENDED;
+	uint64_t since, patience, now, looked;
 
 	if (spin_for_lock(r, slot->id))
 		return true;
-	since = looked = guise_host_now();
-	while (!__atomic_load_n(&r->dead, __ATOMIC_RELAXED)) {
+	since = now = looked = guise_host_now();
+	patience = GUISE_STARVE_NS * (1 + __atomic_fetch_add(&r->waiting, 1, __ATOMIC_RELAXED));
+	while (!got && !__atomic_load_n(&r->dead, __ATOMIC_RELAXED)) {
 		uint32_t v = __atomic_load_n(&r->lock, __ATOMIC_RELAXED);
 
-		if (v == 0 || (v == GUISE_LOCK_RESERVED && starving)) {
-			/* Others may sleep: the bit makes our unlock look. */
-			if (__atomic_compare_exchange_n(&r->lock, &v,
-							slot->id | GUISE_LOCK_CONTENDED, 0,
-							__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-				got = true;
-				break;
-			}
+		if (is_free(v, starving)) {
+			got = take(r, v, mine);
 			continue;
 		}
-		if (v != GUISE_LOCK_RESERVED && !(v & GUISE_LOCK_CONTENDED) &&
-		    !__atomic_compare_exchange_n(&r->lock, &v, v | GUISE_LOCK_CONTENDED, 0,
-						 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			continue;
-		if (v != GUISE_LOCK_RESERVED)
-			v |= GUISE_LOCK_CONTENDED;
-		guise_futex_wait(&r->lock, v, starving ? 10 * GUISE_STARVE_NS : GUISE_STARVE_NS);
+		if (starving) {
+			sleep_for_lock(r, now + GUISE_HUNGER_NS, STARVING);
+		} else if (in_vain) {
+			futex_wait_until(&slot->id, slot->id, since + patience, WAITING);
+		} else {
+			uint32_t before = __atomic_load_n(&r->calls, __ATOMIC_RELAXED);
+
+			in_vain = sleep_for_lock(r, since + patience, WAITING) &&
+				  __atomic_load_n(&r->calls, __ATOMIC_RELAXED) - before >
+					  GUISE_MANY_CALLS;
+		}
 		now = guise_host_now();
-		if (!starving && now - since > GUISE_STARVE_NS) {
+		if (!starving && now - since >= patience) {
 			starving = true;
 			__atomic_add_fetch(&r->starving, 1, __ATOMIC_RELAXED);
+			got = look(r, mine, true, GUISE_SPIN_STARVING) != ~0u;
 		}
-		if (now - looked > GUISE_LOOK_NS) {
+		if (!got && now - looked > GUISE_LOOK_NS) {
 			looked = now;
 			got = inherit(s, slot, v, now - since);
-			if (got)
-				break;
 		}
 	}
+	less(&r->waiting);
 	if (starving)
-		starving_less(r);
+		less(&r->starving);
 	return got;
 }
 
@@ -213,17 +279,23 @@ void guise_unlock(struct guise_stack *s)
 	struct guise_region *r = s->region;
 	struct guise_slot *self = &s->slots[r->carrier];
 	struct guise_wakes wakes;
-	uint32_t next, old;
+	uint32_t next = 0, old;
 
 	if (__builtin_expect(__atomic_load_n(&r->tx_held, __ATOMIC_RELAXED), 0))
 		guise_links_flush(s);
 	guise_collect_wakes(s, &wakes);
 	if (__builtin_expect(wakes.any, 0))
 		self->delivering = 1;
-	next = __atomic_load_n(&r->starving, __ATOMIC_RELAXED) ? GUISE_LOCK_RESERVED : 0;
+	if (__builtin_expect(__atomic_load_n(&r->waiting, __ATOMIC_RELAXED) |
+				     __atomic_load_n(&r->starving, __ATOMIC_RELAXED),
+			     0)) {
+		__atomic_store_n(&r->calls, r->calls + 1, __ATOMIC_RELAXED);
+		next = __atomic_load_n(&r->starving, __ATOMIC_RELAXED) ? GUISE_LOCK_RESERVED : 0;
+	}
 	old = __atomic_exchange_n(&r->lock, next, __ATOMIC_RELEASE);
 	if (__builtin_expect(old & GUISE_LOCK_CONTENDED || next, 0))
-		guise_futex_wake(&r->lock, next ? 0x7fffffff : 1);
+		host_sys(SYS_futex, &r->lock, FUTEX_WAKE_BITSET, 1, 0, 0,
+			 next ? STARVING : STARVING | WAITING);
 	if (__builtin_expect(wakes.any, 0)) {
 		guise_deliver_wakes(s, &wakes);
 		__atomic_store_n(&self->delivering, 0, __ATOMIC_RELEASE);

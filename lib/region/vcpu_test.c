@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The virtual CPU's lock, of a region without a kernel: it excludes, and who
- * was passed over for too long is next, whoever else comes. Only turns are
- * counted, so it does not matter how late the host lets a thread run.
+ * was passed over for too long is next, whoever else comes.
  */
 #include "region/vcpu.h"
 
@@ -18,14 +17,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TURNS 300
+#define TURNS   300
+#define SOON_NS 100000 /* nobody starves after that */
 
 static struct guise_stack stack;
 
 static void make_stack(void)
 {
 	stack.region = mmap(NULL, sizeof(*stack.region), PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	stack.slots = calloc(GUISE_MAX_SLOTS, sizeof(*stack.slots));
 	if (stack.region == MAP_FAILED || !stack.slots)
 		abort();
@@ -60,12 +60,14 @@ static void *wait_for_it(void *arg)
 	}
 }
 
-/* Keeps the lock until the other starves, then lets go and takes it at once. */
+/* Keeps the lock until the other starves, then lets go and takes it at once. Where the
+ * other is not let run by the host for long, this one starves as well, and may. */
 static void one_starves(void)
 {
 	struct guise_region *r = stack.region;
 	struct guise_slot *self = &stack.slots[2];
 	int passed_over = 0, kept = 0;
+	uint64_t then;
 	pthread_t thread;
 
 	guise_lock(&stack, self);
@@ -78,8 +80,9 @@ static void one_starves(void)
 			sched_yield();
 		kept += get(&turns) == before;
 		guise_unlock(&stack);
+		then = guise_host_now();
 		guise_lock(&stack, self);
-		passed_over += get(&turns) == before;
+		passed_over += get(&turns) == before && guise_host_now() - then < SOON_NS;
 	}
 	__atomic_store_n(&enough, 1, __ATOMIC_SEQ_CST);
 	guise_unlock(&stack);
@@ -145,6 +148,57 @@ static void many(void)
 	}
 	tap(!wrong && sum == together, "%d threads: never two at once", THREADS);
 	tap(all, "each has its turns");
+}
+
+/* ---- processes that do nothing but call ------------------------------------------------- */
+
+#define PROCESSES 16
+#define RUN_NS    3000000000ull
+#define LONG_NS   2000000000ull /* a lock that passes somebody over does so for longer */
+
+struct caller {
+	long turns;
+	uint64_t longest; /* wait, ns */
+};
+
+static void call_and_call(struct guise_slot *slot, struct caller *c)
+{
+	const uint64_t end = guise_host_now() + RUN_NS;
+	uint64_t then = guise_host_now(), now = then;
+
+	for (; now < end; then = now) {
+		guise_lock(&stack, slot);
+		guise_unlock(&stack);
+		now = guise_host_now();
+		c->turns++;
+		c->longest = now - then > c->longest ? now - then : c->longest;
+	}
+	_exit(0);
+}
+
+static void processes(void)
+{
+	struct caller *c = mmap(NULL, PROCESSES * sizeof(*c), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t longest = 0;
+	long least = INT32_MAX;
+	int i;
+
+	fflush(stdout);
+	for (i = 0; i < PROCESSES; i++)
+		if (!fork())
+			call_and_call(&stack.slots[2 + i], &c[i]);
+	while (wait(NULL) > 0)
+		;
+	for (i = 0; i < PROCESSES; i++) {
+		least = c[i].turns < least ? c[i].turns : least;
+		longest = c[i].longest > longest ? c[i].longest : longest;
+	}
+	tap(least > 0 && longest < LONG_NS,
+	    "%d processes call and call: each has %ld turns or more, and waits %ld us or less",
+	    PROCESSES, least, (long)(longest / 1000));
+	tap(!stack.region->waiting && !stack.region->starving, "at the end nobody waits");
+	munmap(c, PROCESSES * sizeof(*c));
 }
 
 /* ---- a stack that is lost -------------------------------------------------------------------- */
@@ -280,6 +334,7 @@ int main(void)
 	make_stack();
 	one_starves();
 	many();
+	processes();
 	holder_dies();
 	holder_is_silent();
 	vfork_child_dies();
