@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Programs that guise cannot be part of: static ones, those written in Go, those of another
- * processor, and those that gain privileges when they start (tracing.c knows them). One that `guise run` is given is
- * recognised by it (cmd/guise/program.go, which has the same rules); one that a program of the
- * tree starts later is on the host's stack, and here is found out and noted in the region. The
- * holder says so, once for each program of the run: standard error of the tree itself may be
- * what somebody reads. The region's header is mapped a second time for this: the child of a fork
- * that has no private sockets is no member, but executes programs.
+ * Programs that guise cannot be part of: static ones, those written in Go, those of
+ * another processor, and those that gain privileges when they start (tracing.c knows
+ * them). One that `guise run` is given is recognised by it (cmd/guise/program.go, which
+ * has the same rules); one that a program of the tree starts later is on the host's
+ * stack, and here is found out and noted in the region. The holder says so, once for
+ * each program of the run: standard error of the tree itself may be what somebody
+ * reads. The region's header is mapped a second time for this: the child of a fork that
+ * has no private sockets is no member, but executes programs.
  *
  * What costs little is looked at: the file's first page, which has the program headers of
  * whatever a linker makes, and in Go's programs the note with the build's name. A script is

@@ -155,7 +155,7 @@ struct guise_proc {
 	uint32_t ask;       /* futex: enum guise_ask; lib/region/ask.c */
 	int32_t ask_about;  /* a pid, or 0: its own */
 	int32_t ask_answer; /* 0 or -errno */
-	uint32_t pad;
+	uint32_t expected;  /* futex: the holder has not seen it yet; lib/region/heir.c */
 };
 
 /*

@@ -16,6 +16,7 @@
 #include "region/bury.h"
 #include "region/join.h"
 #include "region/process.h"
+#include "region/vcpu.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -219,6 +220,7 @@ static int admit(struct guise_server *v, const struct incoming *in)
 		return proc;
 	if (v->known && !expected)
 		v->known(v, (unsigned int)proc);
+	v->s->region->procs[proc].expected = expected;
 	r.proc = (uint32_t)proc;
 	r.base = v->s->region->base;
 	r.fds = expected ? 0 : (uint32_t)gather(v, &r, fd);
@@ -290,6 +292,8 @@ static int arrived(struct guise_server *v, unsigned int proc, const struct incom
 	__atomic_store_n(&member->pid, in->sender.pid, __ATOMIC_RELEASE);
 	if (v->known)
 		v->known(v, proc);
+	__atomic_store_n(&member->expected, 0, __ATOMIC_RELEASE);
+	guise_futex_wake(&member->expected, 1);
 	if (in->request.kind == GUISE_JOIN_GREET)
 		return 0;
 	r.proc = proc;

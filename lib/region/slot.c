@@ -175,6 +175,20 @@ static long attach(struct guise_stack *s, struct guise_slot *slot)
 	}
 }
 
+/*
+ * The child of a fork does not go in before the holder is its tracer: killed inside, it would
+ * cost the stack. A holder that does not answer is done without.
+ */
+static void wait_until_seen(struct guise_stack *s)
+{
+	uint32_t *expected = &s->region->procs[s->proc].expected;
+	uint64_t deadline = guise_host_now() + PATIENCE_NS;
+
+	while (__atomic_load_n(expected, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&s->region->dead, __ATOMIC_RELAXED) && guise_host_now() < deadline)
+		guise_futex_wait(expected, 1, PATIENCE_NS);
+}
+
 struct guise_slot *guise_slot_attach(struct guise_stack *s)
 {
 	struct guise_slot *slot;
@@ -182,6 +196,7 @@ struct guise_slot *guise_slot_attach(struct guise_stack *s)
 
 	if (__builtin_expect(!*same_process, 0))
 		return fail_unseen();
+	wait_until_seen(s);
 	slot = guise_slot_find(s);
 	if (slot) {
 		guise_here.stack = s;

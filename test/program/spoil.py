@@ -10,8 +10,12 @@ import sys
 def regions():
     """Where its shared parts lie: the header with the slots, and the kernel's memory."""
     with open("/proc/self/maps", encoding="ascii") as maps:
-        found = [line.split()[0].split("-") for line in maps if "/memfd:guise" in line]
-    return [(int(start, 16), int(end, 16)) for start, end in found]
+        found = [line.split() for line in maps if "/memfd:guise" in line]
+    parts = [([int(end, 16) for end in line[0].split("-")], int(line[2], 16)) for line in found]
+    memory, offset = max(parts, key=lambda part: part[1])
+    # The header is mapped elsewhere, too.
+    header = next(where for where, at in parts if memory[0] - where[0] == offset - at)
+    return header, memory
 
 
 server = socket.create_server(("127.0.0.1", 0))
