@@ -111,9 +111,7 @@ static int in_memory(const char *path, int flags)
 	return -1;
 }
 
-/* Opens what is not the host's own file, and makes fd what open() returns; true if
- * path is such a one. */
-static bool instead(int dir, const char *path, int flags, mode_t mode, int *fd)
+bool preload_instead(int dir, const char *path, int flags, mode_t mode, int *fd)
 {
 	struct preload_place place;
 
@@ -142,7 +140,8 @@ HOOK int open(const char *path, int flags, ...)
 	int fd;
 
 	MODE_OF(flags, mode);
-	return instead(AT_FDCWD, path, flags, mode, &fd) ? fd : HOST(open)(path, flags, mode);
+	return preload_instead(AT_FDCWD, path, flags, mode, &fd) ? fd
+								 : HOST(open)(path, flags, mode);
 }
 
 HOOK int open64(const char *path, int flags, ...)
@@ -151,7 +150,8 @@ HOOK int open64(const char *path, int flags, ...)
 	int fd;
 
 	MODE_OF(flags, mode);
-	return instead(AT_FDCWD, path, flags, mode, &fd) ? fd : HOST(open64)(path, flags, mode);
+	return preload_instead(AT_FDCWD, path, flags, mode, &fd) ? fd
+								 : HOST(open64)(path, flags, mode);
 }
 
 HOOK int openat(int dir, const char *path, int flags, ...)
@@ -160,7 +160,8 @@ HOOK int openat(int dir, const char *path, int flags, ...)
 	int fd;
 
 	MODE_OF(flags, mode);
-	return instead(dir, path, flags, mode, &fd) ? fd : HOST(openat)(dir, path, flags, mode);
+	return preload_instead(dir, path, flags, mode, &fd) ? fd
+							    : HOST(openat)(dir, path, flags, mode);
 }
 
 HOOK int openat64(int dir, const char *path, int flags, ...)
@@ -169,35 +170,38 @@ HOOK int openat64(int dir, const char *path, int flags, ...)
 	int fd;
 
 	MODE_OF(flags, mode);
-	return instead(dir, path, flags, mode, &fd) ? fd : HOST(openat64)(dir, path, flags, mode);
+	return preload_instead(dir, path, flags, mode, &fd)
+		       ? fd
+		       : HOST(openat64)(dir, path, flags, mode);
 }
 
 HOOK int __open_2(const char *path, int flags)
 {
 	int fd;
 
-	return instead(AT_FDCWD, path, flags, 0, &fd) ? fd : HOST(__open_2)(path, flags);
+	return preload_instead(AT_FDCWD, path, flags, 0, &fd) ? fd : HOST(__open_2)(path, flags);
 }
 
 HOOK int __open64_2(const char *path, int flags)
 {
 	int fd;
 
-	return instead(AT_FDCWD, path, flags, 0, &fd) ? fd : HOST(__open64_2)(path, flags);
+	return preload_instead(AT_FDCWD, path, flags, 0, &fd) ? fd : HOST(__open64_2)(path, flags);
 }
 
 HOOK int __openat_2(int dir, const char *path, int flags)
 {
 	int fd;
 
-	return instead(dir, path, flags, 0, &fd) ? fd : HOST(__openat_2)(dir, path, flags);
+	return preload_instead(dir, path, flags, 0, &fd) ? fd : HOST(__openat_2)(dir, path, flags);
 }
 
 HOOK int __openat64_2(int dir, const char *path, int flags)
 {
 	int fd;
 
-	return instead(dir, path, flags, 0, &fd) ? fd : HOST(__openat64_2)(dir, path, flags);
+	return preload_instead(dir, path, flags, 0, &fd) ? fd
+							 : HOST(__openat64_2)(dir, path, flags);
 }
 
 /* A stream of what is not the host's own file, in *f; true if path is such a one. */
@@ -206,7 +210,7 @@ static bool stream_instead(const char *path, const char *mode, FILE **f)
 	int fd, saved;
 
 	if (guise_readable(mode, 1) ||
-	    !instead(AT_FDCWD, path, preload_open_flags(mode), 0666, &fd))
+	    !preload_instead(AT_FDCWD, path, preload_open_flags(mode), 0666, &fd))
 		return false;
 	*f = fd < 0 ? NULL : fdopen(fd, mode);
 	if (fd >= 0 && !*f) {

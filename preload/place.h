@@ -29,6 +29,10 @@ int preload_file(int fd);
  * or -1 with errno. */
 int preload_place_open(const struct preload_place *place, int flags, mode_t mode);
 
+/* files.c: opens what is not the host's own file, and makes fd what open() returns; true if path
+ * is such a one. */
+bool preload_instead(int dir, const char *path, int flags, mode_t mode, int *fd);
+
 /* listing.c: folders of the stack that are read with readdir(). They look like
  * libc's DIR to the program only. */
 bool preload_is_listing(const DIR *d);

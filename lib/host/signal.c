@@ -293,7 +293,7 @@ int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *
 			mine.sa_flags &= ~((int)SA_RESETHAND | SA_NODEFER);
 			if (fault)
 				mine.sa_flags |= SA_NODEFER;
-			/* The program's own for SIGSYS may need more stack than that one has. */
+			/* For SIGSYS the program's own runs where it would without us. */
 			if (fault && (sig != SIGSYS || act->sa_handler == SIG_DFL ||
 				      act->sa_handler == SIG_IGN))
 				mine.sa_flags |= SA_ONSTACK;

@@ -245,7 +245,7 @@ static void where(int sig)
 	SHOW(&here >= other_stack && &here < other_stack + sizeof(other_stack));
 }
 
-/* A handler of SIGSYS runs on the stack that its program wants: Chromium's needs a large one. */
+/* A handler of SIGSYS runs on the stack that its program wants. */
 CASE(raw_handler_stack)
 {
 	struct sigaction act = { .sa_handler = where };
