@@ -2,7 +2,10 @@
 """chromium --headless with its sandbox loads a page with 50 resources.
 
 A user without root starts it, as with root there is no sandbox. Its helpers are forks in user, PID
-and network namespaces of their own, in an empty root, with a filter of system calls."""
+and network namespaces of their own, in an empty root, with a filter of system calls.
+
+It gives up what it is loading when an address of its machine changes (ERR_NETWORK_CHANGED), as the
+link-local one does in the first two seconds of a link: so it starts when that has settled."""
 
 from __future__ import annotations
 
@@ -23,6 +26,12 @@ from topology.user import User
 COUNT = 50
 CHROMIUM = ["chromium", "--headless", "--disable-gpu", "--no-first-run", "--disable-crash-reporter"]
 CHROMIUM += ["--virtual-time-budget=20000", "--dump-dom"]
+SETTLED = """
+until [ "$(ip -o link | grep -c link/ether)" = \
+    "$(ip -6 -o address show scope link -tentative | grep -c fe80)" ]
+do sleep 0.1; done
+exec "$@"
+"""
 SERVER = [PYTHON, program("page.py"), "8080", str(COUNT)]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -38,7 +47,7 @@ def user(tmp_path: Path) -> Iterator[User]:
 
 
 def browse(user: User, address: str) -> list[Word]:
-    return user.command(*CHROMIUM, f"http://{address}:8080/")
+    return user.command("sh", "-c", SETTLED, "sh", *CHROMIUM, f"http://{address}:8080/")
 
 
 def found(page: Finished) -> str:
