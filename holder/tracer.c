@@ -12,6 +12,7 @@
  * held back:
  *
  *	a signal	is passed on at once; each costs the member a stop
+ *	its own fault	likewise; but an init's that would end it is met anew, untraced
  *	a new thread	is traced from its first instruction; a new process is not
  *			(it is seized when it joins)
  *	exec		is let go; the new program may join
@@ -23,6 +24,11 @@
  * continue this one thread; as soon as it owns the virtual CPU no more it is
  * interrupted, and then stands still with the others. Should it own it anew by
  * then, once more.
+ *
+ * An init, pid 1 of a PID namespace, gets no signal that would end it, but for its own faults;
+ * and while it is traced not for these either: it would run into the fault for ever. So a thread
+ * of an init that stops for a fault without a handler is let go, back at the instruction, and
+ * ends by that as on the host.
  *
  * Requests (seize, let go) come from the thread that watches the members. This
  * one sleeps in wait4(2) meanwhile, which a signal interrupts; one that comes
@@ -49,6 +55,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -171,6 +178,50 @@ static void look_at_leaving(struct tracer *t)
 	}
 }
 
+/* Whether a signal comes from what the thread itself does, and is about to end an init. */
+static bool ends_init(pid_t tid, int sig, const siginfo_t *info)
+{
+	const unsigned long faults = 1ul << SIGSEGV | 1ul << SIGBUS | 1ul << SIGILL |
+				     1ul << SIGFPE | 1ul << SIGTRAP;
+	struct guise_thread thread, first;
+
+	/* A signal that somebody has sent has no code above 0. */
+	return faults >> sig & 1 && info->si_code > 0 && guise_thread_read(tid, &thread) &&
+	       !(thread.caught >> (sig - 1) & 1) && guise_thread_read(thread.process, &first) &&
+	       first.inner == 1;
+}
+
+/* Back to the instruction: of int3 the signal comes when it is over. */
+static void back(pid_t tid, const siginfo_t *info)
+{
+#if defined(__x86_64__)
+	struct user_regs_struct regs;
+	struct iovec registers = { &regs, sizeof(regs) };
+
+	if (info->si_signo != SIGTRAP || info->si_code != SI_KERNEL ||
+	    request(PTRACE_GETREGSET, tid, NT_PRSTATUS, (unsigned long)&registers))
+		return;
+	regs.rip--;
+	request(PTRACE_SETREGSET, tid, NT_PRSTATUS, (unsigned long)&registers);
+#else
+	(void)tid;
+	(void)info;
+#endif
+}
+
+static void signalled(struct tracer *t, pid_t tid, int sig, enum __ptrace_request go_on)
+{
+	siginfo_t info;
+
+	if (!request(PTRACE_GETSIGINFO, tid, 0, (unsigned long)&info) &&
+	    ends_init(tid, sig, &info)) {
+		ends(t, tid);
+		back(tid, &info);
+		go_on = PTRACE_DETACH;
+	}
+	request(go_on, tid, 0, (unsigned long)sig);
+}
+
 /* One stop of a thread, to which it is answered here; then it goes on, or is let go. */
 static void stopped(struct tracer *t, pid_t tid, int status, bool release)
 {
@@ -179,7 +230,7 @@ static void stopped(struct tracer *t, pid_t tid, int status, bool release)
 
 	switch (EVENT(status)) {
 	case 0:
-		request(go_on, tid, 0, (unsigned long)sig);
+		signalled(t, tid, sig, go_on);
 		break;
 	case PTRACE_EVENT_EXIT:
 		ends(t, tid);

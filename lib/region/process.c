@@ -77,7 +77,7 @@ static pid_t last_number(const char *text, const char *name)
 
 bool guise_thread_read(pid_t tid, struct guise_thread *thread)
 {
-	char text[BYTES];
+	char text[BYTES], *caught;
 
 	if (!read_file(tid, "status", text))
 		return false;
@@ -86,5 +86,7 @@ bool guise_thread_read(pid_t tid, struct guise_thread *thread)
 	thread->inner = last_number(text, "\nNSpid:");
 	if (thread->inner < 0) /* before Linux 4.1, or without PID namespaces */
 		thread->inner = tid;
+	caught = strstr(text, "\nSigCgt:");
+	thread->caught = caught ? strtoull(caught + strlen("\nSigCgt:"), NULL, 16) : 0;
 	return true;
 }

@@ -16,6 +16,7 @@ from topology.process import Process, eventually, run
 from topology.side import BUILD, GUISE, PYTHON, program, wait_until_says
 
 KERNEL = BUILD / "guise-kernel"
+INIT = BUILD / "test" / "fault" / "init"
 ON_GUISE: tuple[Word, ...] = (GUISE, "run", "--link", "none", "--")
 WAIT = (PYTHON, program("hold.py"), "wait", "5000")
 SOCKETS = """
@@ -39,6 +40,15 @@ def test_strace_traces_a_program_and_its_children() -> None:
     assert done.text == "1000\n"
     assert "exited with 0" in done.errors, done
     assert "not permitted" not in done.errors, done
+
+
+@pytest.mark.parametrize("how", ["memory", "instruction", "trap", "thread"])
+def test_a_fault_ends_pid_1_of_a_pid_namespace(how: str) -> None:
+    """The host's kernel keeps signals from it while it is traced."""
+    on_host = run([INIT, how]).expect().text
+    assert on_host.startswith("not traced\nstatus "), on_host
+    on_guise = run([*ON_GUISE, INIT, how]).expect().text
+    assert on_guise == on_host.replace("not traced", "traced")
 
 
 def test_gdb_runs_a_program() -> None:
