@@ -47,7 +47,8 @@ static struct guise_framing *fresh(void)
 	if (!f)
 		abort();
 	memset(f, 0xa5, sizeof(*f));
-	f->at = f->have = f->skip = f->bad = 0;
+	f->is = (struct guise_framing_place){ 0 };
+	f->bad = 0;
 	return f;
 }
 
@@ -182,7 +183,7 @@ static void turn_out(struct rng *r)
 	uint32_t total = 0, put = 0, model = 0, frames = 1 + rng_below(r, 60);
 
 	/* What is put in is noted in the stream, as the model will read it. */
-	while (put < frames || out->have) {
+	while (put < frames || out->is.have) {
 		if (put < frames && !rng_one_in(r, 3)) {
 			uint32_t length = random_length(r) % 70000;
 			struct pieces p;
@@ -222,7 +223,7 @@ static void turn_out(struct rng *r)
 				;
 		}
 	}
-	if (model != total || in->have)
+	if (model != total || in->is.have)
 		turns_fail("what went out does not arrive", (int64_t)(total - model));
 	free(out);
 	free(in);

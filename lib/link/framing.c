@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Frames in a byte stream. Each buffer is linear: what is left is moved to the
- * front when there is no room behind it. That is one part of a frame for each
- * read, for nothing is read while a whole frame is still there.
+ * Frames in a byte stream. Each buffer is linear: what is left is copied to the
+ * front when there is no room behind it, and when the copy does not reach what it is
+ * made of: so it can be made anew should its maker be killed. That is one part of a
+ * frame for each read, for nothing is read while a whole frame is still there.
  */
 #include "link/framing.h"
 
@@ -11,28 +12,46 @@
 #include <errno.h>
 #include <string.h>
 
-static void to_front(struct guise_framing *f)
+static void set(struct guise_framing *f, struct guise_framing_place is)
 {
-	if (f->at)
-		memmove(f->data, f->data + f->at, f->have);
-	f->at = 0;
+	_Static_assert(sizeof(is) == sizeof(uint64_t), "one word");
+
+	__atomic_store(&f->is, &is, __ATOMIC_RELEASE);
 }
 
-static void take(struct guise_framing *f, uint32_t bytes)
+static void to_front(struct guise_framing *f)
 {
-	f->have -= bytes;
-	f->at = f->have ? f->at + bytes : 0;
+	struct guise_framing_place is = f->is;
+
+	if (!is.at || is.have > is.at)
+		return;
+	memcpy(f->data, f->data + is.at, is.have);
+	is.at = 0;
+	set(f, is);
+}
+
+static struct guise_framing_place without(struct guise_framing_place is, uint32_t bytes)
+{
+	is.have -= bytes;
+	is.at = is.have ? is.at + bytes : 0;
+	return is;
 }
 
 struct guise_iov guise_framing_room(struct guise_framing *f)
 {
+	uint32_t end;
+
 	to_front(f);
-	return (struct guise_iov){ f->data + f->have, GUISE_FRAMING_BYTES - f->have };
+	end = (uint32_t)(f->is.at + f->is.have);
+	return (struct guise_iov){ f->data + end, GUISE_FRAMING_BYTES - end };
 }
 
 void guise_framing_came(struct guise_framing *f, uint32_t bytes)
 {
-	f->have += bytes;
+	struct guise_framing_place is = f->is;
+
+	is.have += bytes;
+	set(f, is);
 }
 
 static uint32_t get_length(const uint8_t *p)
@@ -41,12 +60,12 @@ static uint32_t get_length(const uint8_t *p)
 }
 
 /* What is there of a bad frame is passed over. */
-static void skip_some(struct guise_framing *f)
+static struct guise_framing_place skip_some(struct guise_framing_place is)
 {
-	uint32_t part = f->skip < f->have ? f->skip : f->have;
+	uint32_t part = (uint32_t)(is.skip < is.have ? is.skip : is.have);
 
-	f->skip -= part;
-	take(f, part);
+	is.skip -= part;
+	return without(is, part);
 }
 
 /* An empty header and the frame, over all pieces; false when they are too short. */
@@ -71,29 +90,31 @@ static bool scatter(const struct guise_iov *iov, uint32_t n, const uint8_t *from
 
 int64_t guise_framing_get(struct guise_framing *f, const struct guise_iov *iov, uint32_t n)
 {
+	struct guise_framing_place is;
 	uint32_t length;
 	bool whole;
 
 	if (f->bad)
 		return -EPROTO;
-	skip_some(f);
-	if (f->skip || f->have < GUISE_FRAMING_HEAD)
+	is = skip_some(f->is);
+	set(f, is);
+	if (is.skip || is.have < GUISE_FRAMING_HEAD)
 		return -EAGAIN;
-	length = get_length(f->data + f->at);
+	length = get_length(f->data + is.at);
 	if (length > GUISE_FRAMING_SKIP) {
 		f->bad = length;
 		return -EPROTO;
 	}
 	if (length < GUISE_FRAMING_LEAST || length > GUISE_FRAMING_MOST) {
-		take(f, GUISE_FRAMING_HEAD);
-		f->skip = length;
-		skip_some(f);
+		is = without(is, GUISE_FRAMING_HEAD);
+		is.skip = length;
+		set(f, skip_some(is));
 		return -EBADMSG;
 	}
-	if (f->have < GUISE_FRAMING_HEAD + length)
+	if (is.have < GUISE_FRAMING_HEAD + length)
 		return -EAGAIN;
-	whole = scatter(iov, n, f->data + f->at + GUISE_FRAMING_HEAD, length);
-	take(f, GUISE_FRAMING_HEAD + length);
+	whole = scatter(iov, n, f->data + is.at + GUISE_FRAMING_HEAD, length);
+	set(f, without(is, GUISE_FRAMING_HEAD + length));
 	return whole ? (int64_t)(GUISE_FRAME_HDR + length) : -EBADMSG;
 }
 
@@ -108,58 +129,66 @@ uint32_t guise_framing_length(const struct guise_iov *iov, uint32_t n)
 	return (uint32_t)total;
 }
 
-/* Appends bytes, but for those of the first *sent that are gone already. */
-static void append(struct guise_framing *f, const uint8_t *from, uint64_t bytes, uint32_t *sent)
+/* Copies bytes, but for those of the first *sent that are gone already; the end of them. */
+static uint8_t *append(uint8_t *to, const uint8_t *from, uint64_t bytes, uint32_t *sent)
 {
 	uint32_t gone = *sent < bytes ? *sent : (uint32_t)bytes;
 
 	*sent -= gone;
-	memcpy(f->data + f->at + f->have, from + gone, bytes - gone);
-	f->have += (uint32_t)(bytes - gone);
+	memcpy(to, from + gone, bytes - gone);
+	return to + (bytes - gone);
 }
 
 int64_t guise_framing_put(struct guise_framing *f, const struct guise_iov *iov, uint32_t n,
 			  uint32_t sent)
 {
-	uint32_t length = guise_framing_length(iov, n);
-	uint8_t head[GUISE_FRAMING_HEAD];
+	uint32_t length = guise_framing_length(iov, n), all = length + GUISE_FRAMING_HEAD;
+	uint8_t head[GUISE_FRAMING_HEAD], *to;
+	struct guise_framing_place is;
 
 	if (!length)
 		return -EMSGSIZE;
-	if (f->have + length + sizeof(head) > GUISE_FRAMING_BYTES)
-		return -EAGAIN;
-	if (f->at + f->have + length + sizeof(head) > GUISE_FRAMING_BYTES)
+	if (f->is.at + f->is.have + all > GUISE_FRAMING_BYTES)
 		to_front(f);
+	is = f->is;
+	if (is.at + is.have + all > GUISE_FRAMING_BYTES)
+		return -EAGAIN;
+	to = f->data + is.at + is.have;
+	is.have += all - sent;
 	if (sent)
-		f->skip = length + (uint32_t)sizeof(head) - sent;
+		is.skip = all - sent;
 	guise_framing_head(head, length);
-	append(f, head, sizeof(head), &sent);
+	to = append(to, head, sizeof(head), &sent);
 	for (uint32_t i = 1; i < n; i++)
-		append(f, iov[i].base, iov[i].len, &sent);
+		to = append(to, iov[i].base, iov[i].len, &sent);
+	set(f, is);
 	return (int64_t)(GUISE_FRAME_HDR + length);
 }
 
 struct guise_iov guise_framing_due(struct guise_framing *f)
 {
-	uint32_t due = f->skip;
+	const struct guise_framing_place is = f->is;
+	uint32_t due = (uint32_t)is.skip;
 
-	while (due < f->have) {
-		uint32_t frame = GUISE_FRAMING_HEAD + get_length(f->data + f->at + due);
+	while (due < is.have) {
+		uint32_t frame = GUISE_FRAMING_HEAD + get_length(f->data + is.at + due);
 
 		if (due && due + frame > GUISE_FRAMING_WRITE)
 			break;
 		due += frame;
 	}
-	return (struct guise_iov){ f->data + f->at, due };
+	return (struct guise_iov){ f->data + is.at, due };
 }
 
 void guise_framing_gone(struct guise_framing *f, uint32_t bytes)
 {
-	while (bytes > f->skip) {
-		bytes -= f->skip;
-		take(f, f->skip);
-		f->skip = GUISE_FRAMING_HEAD + get_length(f->data + f->at);
+	struct guise_framing_place is = f->is;
+
+	while (bytes > is.skip) {
+		bytes -= (uint32_t)is.skip;
+		is = without(is, (uint32_t)is.skip);
+		is.skip = GUISE_FRAMING_HEAD + get_length(f->data + is.at);
 	}
-	f->skip -= bytes;
-	take(f, bytes);
+	is.skip -= bytes;
+	set(f, without(is, bytes));
 }

@@ -5,8 +5,9 @@
  * Ethernet frame. There is no virtio-net header; towards the port an empty one
  * stands before each frame.
  *
- * Both structs may lie in shared memory. One owner at a time; what comes in is
- * the peer's, and hostile until proven otherwise:
+ * The struct may lie in shared memory. One owner at a time, and one that is killed in
+ * here leaves it as it was, or as it was to be: all but the bytes that do not count yet
+ * is one word. What comes in is the peer's, and hostile until proven otherwise:
  *
  *	length 0 to 13, and 65536 to 1 MiB	no frame: skipped, and counted
  *	longer than that			not this protocol, or out of
@@ -27,12 +28,17 @@
 #define GUISE_FRAMING_BYTES (1u << 18) /* each buffer: a few of the longest frames */
 #define GUISE_FRAMING_WRITE (1u << 15) /* of several frames, written at once */
 
+/* One word, which changes at once: whoever changes it may be killed at any moment. */
+struct guise_framing_place {
+	uint64_t at : 20;   /* of what is in data, the first byte ... */
+	uint64_t have : 20; /* ... and how many there are */
+	uint64_t skip : 24; /* in: bytes of a bad frame that are still to come;
+			       out: of a frame, of which the rest is written */
+};
+
 struct guise_framing {
-	uint32_t at;   /* of what is in data, the first byte ... */
-	uint32_t have; /* ... and how many there are */
-	uint32_t skip; /* in: bytes of a bad frame that are still to come;
-			  out: of a frame, of which the rest is written */
-	uint32_t bad;  /* in: the length that ended it, or 0 */
+	struct guise_framing_place is;
+	uint32_t bad; /* in: the length that ended it, or 0 */
 	uint8_t data[GUISE_FRAMING_BYTES];
 };
 

@@ -9,8 +9,13 @@
 #include "test/tap.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 static struct guise_framing *fresh(void)
 {
@@ -94,7 +99,7 @@ static void cut_anywhere(void)
 			while (good && (ret = next(f)) != -EAGAIN)
 				good = i < 8 && ret == sizes[i++];
 		}
-		good = good && i == 8 && !f->have;
+		good = good && i == 8 && !f->is.have;
 		free(f);
 	}
 	tap(good, "frames come out whole and in order, however the stream is cut");
@@ -184,7 +189,7 @@ static void out(void)
 	struct guise_iov due;
 	bool good = true;
 
-	tap(put(f, 13, 0) == -EMSGSIZE && put(f, 65536, 0) == -EMSGSIZE && !f->have,
+	tap(put(f, 13, 0) == -EMSGSIZE && put(f, 65536, 0) == -EMSGSIZE && !f->is.have,
 	    "frames of 13 and of 65536 bytes are not sent");
 	while (put(f, 65535, 0) == (int64_t)GUISE_FRAME_HDR + 65535)
 		n++;
@@ -201,7 +206,8 @@ static void out(void)
 		for (int64_t ret; good && (ret = next(in)) != -EAGAIN; got++)
 			good = ret == (got < n ? 65535 : 1500);
 	}
-	tap(good && !f->have && !in->have, "what a slow peer takes bit by bit arrives in order");
+	tap(good && !f->is.have && !in->is.have,
+	    "what a slow peer takes bit by bit arrives in order");
 
 	for (uint32_t sent = 0; good && sent < 68; sent++) {
 		uint8_t whole[68];
@@ -233,7 +239,7 @@ static void writes(void)
 		good = good && due.len == expected[i];
 		guise_framing_gone(f, (uint32_t)due.len);
 	}
-	tap(good && !f->have, "frames are written whole, and only so many at once");
+	tap(good && !f->is.have, "frames are written whole, and only so many at once");
 
 	put(f, 65535, 30000);
 	put(f, 1000, 0);
@@ -249,6 +255,64 @@ static void writes(void)
 	free(f);
 }
 
+/* ---- killed in here ---------------------------------------------------------------------- */
+
+#define KILLS 100
+
+/* Whether the bytes of f that are to be written are whole frames of put()'s. */
+static bool is_whole(struct guise_framing *f)
+{
+	const uint8_t *end = f->data + f->is.at + f->is.have, *p = f->data + f->is.at + f->is.skip;
+
+	while (p < end) {
+		uint32_t length = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+				  (uint32_t)p[2] << 8 | p[3];
+
+		if (length > GUISE_FRAMING_MOST || p + GUISE_FRAMING_HEAD + length > end)
+			return false;
+		for (uint32_t i = 0; i < length; i++)
+			if (p[GUISE_FRAMING_HEAD + i] != byte_at(length, i))
+				return false;
+		p += GUISE_FRAMING_HEAD + length;
+	}
+	return p == end;
+}
+
+static void write_always(struct guise_framing *f)
+{
+	for (uint32_t i = 0;; i++) {
+		struct guise_iov due;
+
+		while (put(f, 14 + i * 997 % 3000, 0) == -EAGAIN) {
+			due = guise_framing_due(f);
+			guise_framing_gone(f, (uint32_t)due.len / 2);
+		}
+	}
+}
+
+/* The buffer is shared; another process goes on with it. */
+static void killed(void)
+{
+	struct guise_framing *f =
+		mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int whole = 0;
+
+	fflush(stdout);
+	for (int i = 0; i < KILLS; i++) {
+		const struct timespec moment = { 0, 100000 + i * 7919 % 500000 };
+		pid_t pid = fork();
+
+		if (!pid)
+			write_always(f);
+		nanosleep(&moment, NULL);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		whole += is_whole(f);
+	}
+	tap(whole == KILLS, "whoever is killed leaves whole frames, %d times of %d", whole, KILLS);
+	munmap(f, sizeof(*f));
+}
+
 int main(void)
 {
 	cut_anywhere();
@@ -257,5 +321,6 @@ int main(void)
 	too_long_for_the_reader();
 	out();
 	writes();
+	killed();
 	return tap_end();
 }

@@ -161,7 +161,7 @@ static int64_t stream_out(struct guise_link_port *port, const struct guise_iov *
 
 	if (!length)
 		return -EMSGSIZE;
-	if (!out->have && length >= STREAM_BIG && n <= STREAM_IOV) {
+	if (!out->is.have && length >= STREAM_BIG && n <= STREAM_IOV) {
 		sent = send_at_once(e, port->fd[0], iov, n, length);
 		if (sent == (int64_t)(GUISE_FRAMING_HEAD + length))
 			return (int64_t)GUISE_FRAME_HDR + length;
@@ -175,7 +175,7 @@ static int64_t stream_out(struct guise_link_port *port, const struct guise_iov *
 		ret = guise_framing_put(out, iov, n, 0);
 	if (ret > 0 && !waits_for_room(e)) {
 		hold(e);
-		if (out->have >= STREAM_MANY)
+		if (out->is.have >= STREAM_MANY)
 			stream_flush(port); /* what is left is held */
 	}
 	return ret;
@@ -215,7 +215,7 @@ static int64_t passt_out(struct guise_link_port *port, const struct guise_iov *i
 		return (int64_t)GUISE_FRAME_HDR + guise_framing_length(iov, n);
 	ret = stream_out(port, iov, n);
 	if (ret > 0)
-		guise_openings_note(&e->b->openings, key, e->b->written + e->b->out.have);
+		guise_openings_note(&e->b->openings, key, e->b->written + e->b->out.is.have);
 	return ret;
 }
 
