@@ -68,6 +68,8 @@ def test_passt_ends_with_the_stack_whoever_is_killed(user: UserSide, victim: str
         if victim != "program":
             for pid in user.far.processes("guise-holder"):
                 os.kill(pid, signal.SIGKILL)
+            # A signal that it is about to pass on when it dies is lost.
+            eventually(lambda: not user.far.processes("guise-holder"), "the holder is gone")
         if victim != "holder":
             process.signal(signal.SIGKILL)
             process.finish()
