@@ -14,6 +14,8 @@
 
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -92,6 +94,26 @@ __attribute__((unused)) static char *before_the_edge(size_t n)
 
 /* ---- whether a call waits --------------------------------------------------- */
 
+/* Of one piece; until the next. */
+__attribute__((unused)) static struct msghdr *message(void *data, size_t n)
+{
+	static struct iovec iov;
+	static struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	iov = (struct iovec){ data, n };
+	return &m;
+}
+
+/* Likewise. */
+__attribute__((unused)) static fd_set *set_of(int fd)
+{
+	static fd_set set;
+
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	return &set;
+}
+
 /* A call that a thread of its own makes. */
 struct attempt {
 	long (*call)(struct attempt *a);
@@ -120,7 +142,6 @@ __attribute__((unused)) static bool attempt_waits(struct attempt *a)
 {
 	struct timespec moment = { .tv_nsec = 2000000 };
 	double deadline = now() + 30;
-	char path[64], text[256];
 	int asleep = 0;
 
 	a->tid = 0;
@@ -128,16 +149,8 @@ __attribute__((unused)) static bool attempt_waits(struct attempt *a)
 	MUST(!pthread_create(&a->thread, NULL, attempt_begins, a));
 	while (!__atomic_load_n(&a->tid, __ATOMIC_ACQUIRE))
 		sched_yield();
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", a->tid);
 	while (asleep < 10 && !__atomic_load_n(&a->done, __ATOMIC_ACQUIRE)) {
-		FILE *f = fopen(path, "re");
-		char *state = NULL;
-
-		if (f) {
-			state = fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
-			fclose(f);
-		}
-		asleep = state && state[2] == 'S' ? asleep + 1 : 0;
+		asleep = sleeps(a->tid) ? asleep + 1 : 0;
 		MUST(now() < deadline);
 		nanosleep(&moment, NULL);
 	}

@@ -20,24 +20,6 @@ static struct place {
 
 static char buf[1 << 16];
 
-static struct msghdr *message(size_t n)
-{
-	static struct iovec iov;
-	static struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	iov = (struct iovec){ buf, n };
-	return &m;
-}
-
-static fd_set *set_of(int fd)
-{
-	static fd_set set;
-
-	FD_ZERO(&set);
-	FD_SET(fd, &set);
-	return &set;
-}
-
 static void connect_to_deaf(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -48,42 +30,42 @@ static void connect_to_deaf(void)
 }
 
 /* Calls that wait at these places; each is made in a thread of its own. */
-#define WAITING(X)                                                                         \
-	X(read, read(at.in, buf, 8))                                                       \
-	X(readv, readv(at.in, message(8)->msg_iov, 1))                                     \
-	X(preadv2, preadv2(at.in, message(8)->msg_iov, 1, -1, 0))                          \
-	X(recv, recv(at.in, buf, 8, 0))                                                    \
-	X(recvfrom, recvfrom(at.in, buf, 8, 0, NULL, NULL))                                \
-	X(recvmsg, recvmsg(at.in, message(8), 0))                                          \
-	X(recvmmsg, recvmmsg(at.in, &(struct mmsghdr){ .msg_hdr = *message(8) }, 1, 0, 0)) \
-	X(write, write(at.full, buf, sizeof(buf)))                                         \
-	X(writev, writev(at.full, message(sizeof(buf))->msg_iov, 1))                       \
-	X(pwritev2, pwritev2(at.full, message(sizeof(buf))->msg_iov, 1, -1, 0))            \
-	X(send, send(at.full, buf, sizeof(buf), 0))                                        \
-	X(sendto, sendto(at.full, buf, sizeof(buf), 0, NULL, 0))                           \
-	X(sendmsg, sendmsg(at.full, message(sizeof(buf)), 0))                              \
-	X(sendmmsg,                                                                        \
-	  sendmmsg(at.full, &(struct mmsghdr){ .msg_hdr = *message(sizeof(buf)) }, 1, 0))  \
-	X(accept, accept(at.listener, NULL, NULL))                                         \
-	X(accept4, accept4(at.listener, NULL, NULL, SOCK_CLOEXEC))                         \
-	X(connect, connect_to_deaf())                                                      \
-	X(poll, poll(&(struct pollfd){ at.in, POLLIN, 0 }, 1, -1))                         \
-	X(ppoll, ppoll(&(struct pollfd){ at.in, POLLIN, 0 }, 1, NULL, NULL))               \
-	X(poll_both,                                                                       \
-	  poll((struct pollfd[]){ { at.in, POLLIN, 0 }, { at.pipe, POLLIN, 0 } }, 2, -1))  \
-	X(poll_hosts, poll(&(struct pollfd){ at.pipe, POLLIN, 0 }, 1, -1))                 \
-	X(select, select(at.in + 1, set_of(at.in), NULL, NULL, NULL))                      \
-	X(pselect, pselect(at.in + 1, set_of(at.in), NULL, NULL, NULL, NULL))              \
-	X(epoll_wait, epoll_wait(at.epoll, &(struct epoll_event){ 0 }, 1, -1))             \
-	X(epoll_pwait, epoll_pwait(at.epoll, &(struct epoll_event){ 0 }, 1, -1, NULL))     \
-	X(epoll_pwait2, epoll_pwait2(at.epoll, &(struct epoll_event){ 0 }, 1, NULL, NULL)) \
-	X(sendfile, sendfile(at.full, at.file, &(off_t){ 0 }, sizeof(buf)))                \
-	X(splice_in, splice(at.in, NULL, at.into, NULL, 8, 0))                             \
-	X(splice_out, splice(at.pipe, NULL, at.out, NULL, 8, 0))                           \
-	X(read_hosts, read(at.pipe, buf, 8))                                               \
-	X(aio_suspend, aio_suspend((const struct aiocb *[]){ &at.unread }, 1, NULL))       \
-	X(aio_suspend_timeout, aio_suspend((const struct aiocb *[]){ &at.unread }, 1,      \
-					   &(struct timespec){ .tv_sec = 40 }))            \
+#define WAITING(X)                                                                              \
+	X(read, read(at.in, buf, 8))                                                            \
+	X(readv, readv(at.in, message(buf, 8)->msg_iov, 1))                                     \
+	X(preadv2, preadv2(at.in, message(buf, 8)->msg_iov, 1, -1, 0))                          \
+	X(recv, recv(at.in, buf, 8, 0))                                                         \
+	X(recvfrom, recvfrom(at.in, buf, 8, 0, NULL, NULL))                                     \
+	X(recvmsg, recvmsg(at.in, message(buf, 8), 0))                                          \
+	X(recvmmsg, recvmmsg(at.in, &(struct mmsghdr){ .msg_hdr = *message(buf, 8) }, 1, 0, 0)) \
+	X(write, write(at.full, buf, sizeof(buf)))                                              \
+	X(writev, writev(at.full, message(buf, sizeof(buf))->msg_iov, 1))                       \
+	X(pwritev2, pwritev2(at.full, message(buf, sizeof(buf))->msg_iov, 1, -1, 0))            \
+	X(send, send(at.full, buf, sizeof(buf), 0))                                             \
+	X(sendto, sendto(at.full, buf, sizeof(buf), 0, NULL, 0))                                \
+	X(sendmsg, sendmsg(at.full, message(buf, sizeof(buf)), 0))                              \
+	X(sendmmsg,                                                                             \
+	  sendmmsg(at.full, &(struct mmsghdr){ .msg_hdr = *message(buf, sizeof(buf)) }, 1, 0))  \
+	X(accept, accept(at.listener, NULL, NULL))                                              \
+	X(accept4, accept4(at.listener, NULL, NULL, SOCK_CLOEXEC))                              \
+	X(connect, connect_to_deaf())                                                           \
+	X(poll, poll(&(struct pollfd){ at.in, POLLIN, 0 }, 1, -1))                              \
+	X(ppoll, ppoll(&(struct pollfd){ at.in, POLLIN, 0 }, 1, NULL, NULL))                    \
+	X(poll_both,                                                                            \
+	  poll((struct pollfd[]){ { at.in, POLLIN, 0 }, { at.pipe, POLLIN, 0 } }, 2, -1))       \
+	X(poll_hosts, poll(&(struct pollfd){ at.pipe, POLLIN, 0 }, 1, -1))                      \
+	X(select, select(at.in + 1, set_of(at.in), NULL, NULL, NULL))                           \
+	X(pselect, pselect(at.in + 1, set_of(at.in), NULL, NULL, NULL, NULL))                   \
+	X(epoll_wait, epoll_wait(at.epoll, &(struct epoll_event){ 0 }, 1, -1))                  \
+	X(epoll_pwait, epoll_pwait(at.epoll, &(struct epoll_event){ 0 }, 1, -1, NULL))          \
+	X(epoll_pwait2, epoll_pwait2(at.epoll, &(struct epoll_event){ 0 }, 1, NULL, NULL))      \
+	X(sendfile, sendfile(at.full, at.file, &(off_t){ 0 }, sizeof(buf)))                     \
+	X(splice_in, splice(at.in, NULL, at.into, NULL, 8, 0))                                  \
+	X(splice_out, splice(at.pipe, NULL, at.out, NULL, 8, 0))                                \
+	X(read_hosts, read(at.pipe, buf, 8))                                                    \
+	X(aio_suspend, aio_suspend((const struct aiocb *[]){ &at.unread }, 1, NULL))            \
+	X(aio_suspend_timeout, aio_suspend((const struct aiocb *[]){ &at.unread }, 1,           \
+					   &(struct timespec){ .tv_sec = 40 }))                 \
 	X(lio_listio, lio_listio(LIO_WAIT, (struct aiocb *[]){ &at.listed }, 1, NULL))
 
 /* Calls that do not wait there; a cancellation that came before ends some of them. */

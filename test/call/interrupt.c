@@ -27,24 +27,6 @@ static struct place {
 
 static char buf[1 << 14];
 
-static struct msghdr *message(size_t n)
-{
-	static struct iovec iov;
-	static struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	iov = (struct iovec){ buf, n };
-	return &m;
-}
-
-static fd_set *set_of(int fd)
-{
-	static fd_set set;
-
-	FD_ZERO(&set);
-	FD_SET(fd, &set);
-	return &set;
-}
-
 static long got_line(FILE *f)
 {
 	char line[8];
@@ -59,21 +41,22 @@ enum end { DATA, ROOM, CALLER, PIPE, NUDGE };
 /* Name, what ends it, the call. A call that waits for room is asked for more than there is. */
 #define WAITING(X)                                                                               \
 	X(read, DATA, read(at.in, buf, 8))                                                       \
-	X(readv, DATA, readv(at.in, message(8)->msg_iov, 1))                                     \
-	X(preadv2, DATA, preadv2(at.in, message(8)->msg_iov, 1, -1, 0))                          \
+	X(readv, DATA, readv(at.in, message(buf, 8)->msg_iov, 1))                                \
+	X(preadv2, DATA, preadv2(at.in, message(buf, 8)->msg_iov, 1, -1, 0))                     \
 	X(recv, DATA, recv(at.in, buf, 8, 0))                                                    \
 	X(recv_waitall, DATA, recv(at.in, buf, 1, MSG_WAITALL))                                  \
 	X(recvfrom, DATA, recvfrom(at.in, buf, 8, 0, NULL, NULL))                                \
-	X(recvmsg, DATA, recvmsg(at.in, message(8), 0))                                          \
-	X(recvmmsg, DATA, recvmmsg(at.in, &(struct mmsghdr){ .msg_hdr = *message(8) }, 1, 0, 0)) \
+	X(recvmsg, DATA, recvmsg(at.in, message(buf, 8), 0))                                     \
+	X(recvmmsg, DATA,                                                                        \
+	  recvmmsg(at.in, &(struct mmsghdr){ .msg_hdr = *message(buf, 8) }, 1, 0, 0))            \
 	X(write, ROOM, write(at.full, buf, sizeof(buf)))                                         \
-	X(writev, ROOM, writev(at.full, message(sizeof(buf))->msg_iov, 1))                       \
-	X(pwritev2, ROOM, pwritev2(at.full, message(sizeof(buf))->msg_iov, 1, -1, 0))            \
+	X(writev, ROOM, writev(at.full, message(buf, sizeof(buf))->msg_iov, 1))                  \
+	X(pwritev2, ROOM, pwritev2(at.full, message(buf, sizeof(buf))->msg_iov, 1, -1, 0))       \
 	X(send, ROOM, send(at.full, buf, sizeof(buf), 0))                                        \
 	X(sendto, ROOM, sendto(at.full, buf, sizeof(buf), 0, NULL, 0))                           \
-	X(sendmsg, ROOM, sendmsg(at.full, message(sizeof(buf)), 0))                              \
+	X(sendmsg, ROOM, sendmsg(at.full, message(buf, sizeof(buf)), 0))                         \
 	X(sendmmsg, ROOM,                                                                        \
-	  sendmmsg(at.full, &(struct mmsghdr){ .msg_hdr = *message(sizeof(buf)) }, 1, 0))        \
+	  sendmmsg(at.full, &(struct mmsghdr){ .msg_hdr = *message(buf, sizeof(buf)) }, 1, 0))   \
 	X(sendfile, ROOM, sendfile(at.full, at.file, &(off_t){ 0 }, sizeof(buf)))                \
 	X(accept, CALLER, accept(at.listener, NULL, NULL) < 0 ? -1 : 0)                          \
 	X(accept4, CALLER, accept4(at.listener, NULL, NULL, SOCK_CLOEXEC) < 0 ? -1 : 0)          \
@@ -230,19 +213,10 @@ static const struct timespec moment = { .tv_nsec = 1000000 };
 /* Whether it sleeps (again), and has not come back. */
 static bool asleep(struct attempt *a)
 {
-	char path[64], text[256];
 	int times = 0;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", a->tid);
 	while (times < 8 && !__atomic_load_n(&a->done, __ATOMIC_ACQUIRE)) {
-		FILE *f = fopen(path, "re");
-		char *state = NULL;
-
-		if (f) {
-			state = fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
-			fclose(f);
-		}
-		times = state && state[2] == 'S' ? times + 1 : 0;
+		times = sleeps(a->tid) ? times + 1 : 0;
 		nanosleep(&moment, NULL);
 	}
 	return !__atomic_load_n(&a->done, __ATOMIC_ACQUIRE);

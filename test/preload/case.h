@@ -126,23 +126,31 @@ __attribute__((unused)) static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Waits until a thread of this process sleeps in a call. */
-__attribute__((unused)) static void await_sleep(pid_t tid)
+/* Whether a thread of this process sleeps in a call just now; not, when it has ended. */
+__attribute__((unused)) static bool sleeps(pid_t tid)
 {
-	double deadline = now() + 20;
-	char path[64], text[256], *state;
-	int asleep = 0;
+	char path[64], text[256], *state = NULL;
+	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	while (asleep < 5) {
-		struct timespec moment = { .tv_nsec = 2000000 };
-		FILE *f = fopen(path, "re");
-
-		MUST(f);
-		MUST(fgets(text, sizeof(text), f));
+	f = fopen(path, "re");
+	if (f) {
+		state = fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
 		fclose(f);
-		state = strrchr(text, ')');
-		asleep = state && state[2] == 'S' ? asleep + 1 : 0;
+	}
+	return state && state[2] == 'S';
+}
+
+/* Waits until it does. */
+__attribute__((unused)) static void await_sleep(pid_t tid)
+{
+	const struct timespec moment = { .tv_nsec = 2000000 };
+	double deadline = now() + 20;
+	int asleep = 0;
+
+	while (asleep < 5) {
+		MUST(!syscall(SYS_tgkill, getpid(), tid, 0)); /* it is there */
+		asleep = sleeps(tid) ? asleep + 1 : 0;
 		MUST(now() < deadline);
 		nanosleep(&moment, NULL);
 	}
