@@ -23,7 +23,7 @@
  * A stop for the owner of the virtual CPU: the group stop is in force, and we
  * continue this one thread; as soon as it owns the virtual CPU no more it is
  * interrupted, and then stands still with the others. Should it own it anew by
- * then, once more.
+ * then, once more. Who stands still leads no more (slot->still; region/wait.c).
  *
  * An init, pid 1 of a PID namespace, gets no signal that would end it, but for its own faults;
  * and while it is traced not for these either: it would run into the fault for ever. So a thread
@@ -43,6 +43,7 @@
 #include "host/sys.h"
 #include "region/finish.h"
 #include "region/process.h"
+#include "region/pump.h"
 #include "region/vcpu.h"
 
 #include <dirent.h>
@@ -153,12 +154,31 @@ static bool stops(int sig)
 	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
 
+/* It waits in the stack, perhaps, where others may count on it. */
+static void stands_still(struct tracer *t, pid_t tid)
+{
+	struct guise_region *r = t->s->region;
+	struct guise_thread st;
+
+	if (!guise_thread_read(tid, &st))
+		return;
+	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
+		struct guise_slot *slot = &t->s->slots[i];
+
+		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) && slot->tid == st.inner &&
+		    r->procs[slot->proc].pid == st.process)
+			__atomic_store_n(&slot->still, 1, __ATOMIC_RELAXED);
+	}
+	guise_pump_wake(t->s);
+}
+
 static void stay(struct tracer *t, pid_t tid)
 {
 	if (t->n_leaving < LEAVING_MAX && owned_by(t, tid)) {
 		t->leaving[t->n_leaving++] = tid;
 		request(PTRACE_CONT, tid, 0, 0);
 	} else {
+		stands_still(t, tid);
 		request(PTRACE_LISTEN, tid, 0, 0);
 	}
 }

@@ -27,7 +27,7 @@
 #define GUISE_HOST_OPS_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   8 /* raise when anything in this file changes */
+#define GUISE_ABI   9 /* raise when anything in this file changes */
 
 #define GUISE_HOST_PAGE_MAX 0x10000
 
@@ -109,6 +109,12 @@ enum guise_word {
 	GUISE_WORD_KICKED = 4, /* told to come back */
 };
 
+/* slot->belled: kicked in ppoll. lib/region/bell.c */
+enum {
+	GUISE_BELLED = 1,    /* the bell rings until it has seen it */
+	GUISE_BELL_LATE = 2, /* has not seen it for long: it will be rung anew */
+};
+
 /* One host thread. 256 bytes; index 0 is never used (0 means "nobody"). */
 struct guise_slot {
 	uint32_t word; /* enum guise_word */
@@ -127,7 +133,7 @@ struct guise_slot {
 	uint32_t restart;   /* result was ERESTARTSYS: see SA_RESTART */
 	uint32_t waiting;   /* linked into region->wait_head */
 	uint32_t wait_next, wait_prev;
-	uint32_t belled;      /* kicked in ppoll, has not seen the bell yet */
+	uint32_t belled;      /* see above */
 	uint32_t attach_next; /* the port's list of slots that want a task */
 	uint32_t waker_cpu;   /* host processor of the last kick, + 1 */
 	uint64_t host_sp;     /* the carrier's own stack while inside */
@@ -137,7 +143,9 @@ struct guise_slot {
 	int64_t ret;
 	uint32_t follows;    /* in the list of followers, or just entering or leaving it */
 	uint32_t delivering; /* has wake-ups to make that nobody else knows of */
-	uint64_t pad[7];
+	uint32_t still;      /* its thread was stopped since it began to wait: it cannot lead */
+	uint32_t pad0;
+	uint64_t pad[6];
 } __attribute__((aligned(64)));
 
 /* One host process. */
@@ -257,14 +265,19 @@ struct guise_region {
 	uint64_t leader_until;                            /* when the leader will look again */
 	uint32_t leader;                                  /* slot that watches devices and timers */
 	uint32_t wait_head;                               /* followers */
-	uint32_t bell_pending;                            /* kicked slots that sleep in ppoll */
-	uint32_t pump_word;                               /* lib/region/pump.c */
+	uint32_t bell_pending; /* slots with GUISE_BELLED; lib/region/bell.c */
+	uint32_t pump_word;    /* lib/region/pump.c */
 	uint32_t pump_slot;
 	uint32_t pump_alive;
-	uint32_t online;    /* simulated time: threads in their program */
-	uint64_t activity;  /* counts waits; the pump stands by while it moves */
-	uint32_t leader_tx; /* of tx_blocked, what the leader knows of */
-	uint32_t ring;      /* futex: something is asked of the holder; lib/region/ask.c */
+	uint32_t online;     /* simulated time: threads in their program */
+	uint32_t activity;   /* counts waits; the pump stands by while it moves */
+	uint64_t bell_again; /* ns, when the bell is rung anew for the late, ~0 = nobody is */
+	uint32_t leader_tx;  /* of tx_blocked, what the leader knows of */
+	uint32_t ring;       /* futex: something is asked of the holder; lib/region/ask.c */
+	uint64_t bell_since; /* ns, the first look in vain at this ring */
+	uint64_t bell_pause; /* ns, until it was last rung anew */
+	uint32_t bell_vain;  /* looks at this ring by those whom it was not for */
+	uint32_t bell_late;  /* slots with GUISE_BELL_LATE */
 
 	/* Clock. */
 	uint32_t clock_mode; /* GUISE_CLOCK_* */

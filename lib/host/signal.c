@@ -26,6 +26,7 @@
 
 #include "host/probe.h"
 #include "host/sys.h"
+#include "region/bell.h"
 #include "region/slot.h"
 #include "region/stack.h"
 #include "region/wait.h"

@@ -24,6 +24,7 @@
  */
 #include "region/bury.h"
 
+#include "region/bell.h"
 #include "region/pump.h"
 #include "region/vcpu.h"
 #include "region/wait.h"
@@ -56,10 +57,7 @@ static void bury(struct guise_stack *s, unsigned int proc)
 		if (slot->follows)
 			guise_unfollow(s, slot);
 		wakes_lost |= slot->delivering;
-		if (slot->belled) {
-			slot->belled = 0;
-			r->bell_pending--;
-		}
+		guise_bell_seen(r, slot);
 		/* One that waits is not counted as busy. */
 		if (slot->task && !slot->waiting)
 			__atomic_sub_fetch(&r->online, 1, __ATOMIC_SEQ_CST);

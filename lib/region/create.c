@@ -205,7 +205,7 @@ static int settle(struct guise_stack *s, const struct image *im, const struct gu
 	r->sim_now = 1000000000ull;
 	r->sim_epoch = 1700000000ull * 1000000000ull;
 	r->seed = r->seed_state = opt->seed;
-	r->next_event = ~0ull;
+	r->next_event = r->bell_again = ~0ull;
 	r->procs[0].used = 1;
 	err = put(s->memfd, r, sizeof(*r), GUISE_OFF_HEADER);
 	free(r);

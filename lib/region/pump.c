@@ -11,11 +11,16 @@
  * From `sleeps` it is woken once, and then stands by: a program that waits
  * and works ten thousand times a second wakes it no more than a thousand times.
  * A frame that arrives while all threads compute waits for that look at most.
+ *
+ * A leader that does not do its work is done without: at once when its thread was stopped,
+ * which the tracer tells us, and after GUISE_WATCH_NS when the pump finds by itself that
+ * frames and timers are left lying, because the leader is frozen or a debugger holds it.
  */
 #include "region/pump.h"
 
 #include "host/signal.h"
 #include "host/sys.h"
+#include "region/bell.h"
 #include "region/bury.h"
 #include "region/vcpu.h"
 #include "region/wait.h"
@@ -29,6 +34,8 @@
 #define NEVER (~0ull)
 
 #define GUISE_STANDBY_NS 1000000ull
+#define GUISE_WATCH_NS   2000000000ull /* how often a leader is looked after */
+#define GUISE_LATE_NS    10000000ull   /* for a timer */
 
 static uint64_t until(struct guise_stack *s, uint64_t deadline, uint64_t most)
 {
@@ -54,15 +61,33 @@ static uint32_t devices(struct guise_stack *s)
 }
 
 /* Holding the virtual CPU: gives it up and sleeps on pump_word, unless
- * guise_pump_wake() was called since this turn began. */
-static void doze(struct guise_stack *s, uint32_t how, uint64_t timeout)
+ * guise_pump_wake() was called since this turn began. True when the time is over. */
+static bool doze(struct guise_stack *s, uint32_t how, uint64_t timeout)
 {
 	struct guise_region *r = s->region;
 
 	__atomic_store_n(&r->pump_word, how, __ATOMIC_SEQ_CST);
 	guise_unlock(s);
-	if (!__atomic_load_n(&s->pump_poked, __ATOMIC_SEQ_CST))
-		guise_futex_wait(&r->pump_word, how, timeout);
+	return !__atomic_load_n(&s->pump_poked, __ATOMIC_SEQ_CST) &&
+	       guise_futex_wait(&r->pump_word, how, timeout) == -ETIMEDOUT;
+}
+
+/* Whether somebody else leads who cannot; watched: for GUISE_WATCH_NS nobody came or went. */
+static bool leader_absent(struct guise_stack *s, bool watched)
+{
+	struct guise_region *r = s->region;
+	struct guise_slot *leader = &s->slots[r->leader];
+
+	if (!r->leader || r->leader == r->pump_slot)
+		return false;
+	if (__atomic_load_n(&leader->still, __ATOMIC_RELAXED))
+		return true;
+	if (!watched)
+		return false;
+	guise_poll_devices(s, 0, true, NULL);
+	return __atomic_load_n(&leader->word, __ATOMIC_RELAXED) == GUISE_WORD_KICKED ||
+	       __atomic_load_n(&r->rx_pending, __ATOMIC_RELAXED) ||
+	       (r->next_event != NEVER && s->ops->clock(s->ops, 0) > r->next_event + GUISE_LATE_NS);
 }
 
 static void *pump(void *arg)
@@ -73,7 +98,9 @@ static void *pump(void *arg)
 	/* Not by the bell of all: another leader might empty that first. */
 	struct pollfd poke = { .fd = s->pump_bell, .events = POLLIN };
 	struct guise_pollset own = { &poke, 1, 0 };
-	uint64_t last = 0, deadline, count;
+	uint64_t deadline, count;
+	bool watched = false;
+	uint32_t last = 0;
 	sigset_t all;
 
 	sigfillset(&all);
@@ -92,20 +119,25 @@ static void *pump(void *arg)
 		guise_bury_pending(s);
 		guise_note_time(s);
 		s->resume(slot);
+		if (leader_absent(s, watched))
+			r->leader = 0;
+		watched = false;
 		if (r->leader && r->leader != slot->id) {
 			/* Leaders come and go: to be woken for each would cost more. */
 			bool busy = r->activity != last;
 
 			last = r->activity;
-			doze(s, busy ? GUISE_PUMP_STANDS : GUISE_PUMP_SLEEPS,
-			     busy ? GUISE_STANDBY_NS : NEVER);
+			watched = doze(s, busy ? GUISE_PUMP_STANDS : GUISE_PUMP_SLEEPS,
+				       busy ? GUISE_STANDBY_NS : GUISE_WATCH_NS) &&
+				  !busy;
 			continue;
 		}
 		if (r->activity != last) {
 			uint32_t bits = devices(s);
 
 			last = r->activity;
-			doze(s, GUISE_PUMP_STANDS, until(s, r->next_event, GUISE_STANDBY_NS));
+			doze(s, GUISE_PUMP_STANDS,
+			     until(s, guise_leader_deadline(r), GUISE_STANDBY_NS));
 			if (bits) {
 				__atomic_or_fetch(&r->rx_pending, bits, __ATOMIC_RELAXED);
 				__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_RX, __ATOMIC_RELEASE);
@@ -116,7 +148,7 @@ static void *pump(void *arg)
 			}
 			continue;
 		}
-		deadline = r->next_event;
+		deadline = guise_leader_deadline(r);
 		r->leader = slot->id;
 		r->leader_until = deadline;
 		r->leader_tx = __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED);

@@ -21,7 +21,8 @@
  *		counts itself in region->starving, and the next unlock leaves the word
  *		reserved, for the starving alone (the idea of Go's sync.Mutex). It is
  *		awake just then, and looks; only if that takes long it sleeps, and is
- *		woken before the others
+ *		woken before the others. Where nobody takes it all that time, those who
+ *		are counted were stopped: who comes to starve meanwhile counts alone
  *
  * So there is a turn of about GUISE_STARVE_NS for each, and no clock is read for it
  * but the waiters' own. An owner who goes away to his program, stops, forks or dies
@@ -45,6 +46,7 @@
 
 #include "host/sys.h"
 #include "link/link.h"
+#include "region/bell.h"
 #include "region/process.h"
 #include "region/wait.h"
 
@@ -234,6 +236,8 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 	/* Others may sleep: the bit makes our unlock look. */
 	const uint32_t mine = slot->id | GUISE_LOCK_CONTENDED;
 	uint64_t since, patience, now, looked;
+	uint32_t calls = 0; /* when it was first seen reserved, and still is */
+	bool reserved = false;
 
 	if (spin_for_lock(r, slot->id))
 		return true;
@@ -246,7 +250,13 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 			got = take(r, v, mine);
 			continue;
 		}
+		if (v == GUISE_LOCK_RESERVED && !reserved)
+			calls = __atomic_load_n(&r->calls, __ATOMIC_RELAXED);
+		reserved = v == GUISE_LOCK_RESERVED;
 		if (starving) {
+			/* Another may have counted anew, without this one. */
+			if (!__atomic_load_n(&r->starving, __ATOMIC_RELAXED))
+				__atomic_add_fetch(&r->starving, 1, __ATOMIC_RELAXED);
 			sleep_for_lock(r, now + GUISE_HUNGER_NS, STARVING);
 		} else if (in_vain) {
 			futex_wait_until(&slot->id, slot->id, since + patience, WAITING);
@@ -260,7 +270,10 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 		now = guise_host_now();
 		if (!starving && now - since >= patience) {
 			starving = true;
-			__atomic_add_fetch(&r->starving, 1, __ATOMIC_RELAXED);
+			if (reserved && __atomic_load_n(&r->calls, __ATOMIC_RELAXED) == calls)
+				__atomic_store_n(&r->starving, 1, __ATOMIC_RELAXED);
+			else
+				__atomic_add_fetch(&r->starving, 1, __ATOMIC_RELAXED);
 			got = look(r, mine, true, GUISE_SPIN_STARVING) != ~0u;
 		}
 		if (!got && now - looked > GUISE_LOOK_NS) {

@@ -29,7 +29,7 @@ static void make_stack(void)
 	stack.slots = calloc(GUISE_MAX_SLOTS, sizeof(*stack.slots));
 	if (stack.region == MAP_FAILED || !stack.slots)
 		abort();
-	stack.region->next_event = ~0ull;
+	stack.region->next_event = stack.region->bell_again = ~0ull;
 	stack.region->pump_alive = 1;
 	stack.bell = -1;
 	stack.alive = -1;
@@ -329,10 +329,29 @@ static void vfork_child_dies(void)
 	r->entered = r->dead = r->lock = 0;
 }
 
+/* The one who starves was stopped: the lock is not kept for him call after call. */
+static void starving_one_is_stopped(void)
+{
+	struct guise_region *r = stack.region;
+	unsigned int calls = 0;
+
+	r->starving = 1;
+	r->lock = GUISE_LOCK_RESERVED;
+	do {
+		if (!guise_lock(&stack, &stack.slots[1]))
+			break;
+		guise_unlock(&stack);
+	} while (++calls < 100 && r->starving);
+	tap(calls == 1 && !r->starving && !r->lock,
+	    "one call waits for a starving one who is stopped");
+	r->starving = r->lock = 0;
+}
+
 int main(void)
 {
 	make_stack();
 	one_starves();
+	starving_one_is_stopped();
 	many();
 	processes();
 	holder_dies();

@@ -9,7 +9,9 @@
  * leader's own task becomes ready it goes back to its program and the next
  * follower is promoted. With no follower, or no device that could not wait a
  * millisecond, the pump of the holder takes over instead (pump.c): promoting
- * costs a wake-up. Without devices the leader sleeps on its futex, too.
+ * costs a wake-up. Without devices the leader sleeps on its futex, too. A thread that is
+ * stopped (SIGSTOP) neither leads nor is promoted: the tracer marks it, and the pump, which
+ * looks after the leader, takes its place.
  *
  * A wake-up is decided by whoever carries the virtual CPU (the kernel kicks a
  * slot), and delivered after that carrier has given it up, so that the woken
@@ -17,9 +19,7 @@
  *
  *	AWAY -> SPIN -> FUTEX | POLL -> KICKED -> AWAY
  *
- * Sleepers in ppoll are reached by the bell, one eventfd for all members. It
- * is emptied only when no kicked sleeper is left that has not seen it
- * (bell_pending), so none is lost; others wake in vain, which is rare.
+ * Sleepers in ppoll are reached by the bell, one eventfd for all members (bell.c).
  *
  * Before it sleeps a waiter spins on its word for as long as that has paid
  * lately: a partner on another core answers within microseconds, while on a
@@ -38,7 +38,7 @@
 
 #include "host/signal.h"
 #include "host/sys.h"
-#include "region/ask.h"
+#include "region/bell.h"
 #include "region/vcpu.h"
 
 #include <errno.h>
@@ -58,16 +58,6 @@ static __thread bool in_background;
 void guise_wait_in_background(void)
 {
 	in_background = true;
-}
-
-void guise_ring_bell(struct guise_stack *s)
-{
-	uint64_t one = 1;
-
-	if (__builtin_expect(s->sandboxed, 0))
-		guise_ask_to_ring(s);
-	else
-		host_sys(SYS_write, s->bell, &one, sizeof(one));
 }
 
 static void add_wake(struct guise_wakes *wakes, uint32_t *word)
@@ -101,10 +91,7 @@ static void wake_slot(struct guise_stack *s, struct guise_slot *slot, struct gui
 		add_wake(wakes, &slot->word);
 		break;
 	case GUISE_WORD_POLL:
-		if (!slot->belled) {
-			slot->belled = 1;
-			s->region->bell_pending++;
-		}
+		guise_bell_owed(s->region, slot);
 		wakes->bell = true;
 		break;
 	}
@@ -119,6 +106,16 @@ static bool has_devices(struct guise_stack *s)
 		if (guise_link_live(s, i))
 			return true;
 	return false;
+}
+
+/* The follower who is promoted next. */
+static struct guise_slot *can_lead(struct guise_stack *s)
+{
+	uint32_t i = s->region->wait_head;
+
+	while (i && __atomic_load_n(&s->slots[i].still, __ATOMIC_RELAXED))
+		i = s->slots[i].wait_next;
+	return i ? &s->slots[i] : NULL;
 }
 
 void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
@@ -140,13 +137,13 @@ void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
 		}
 	}
 	if (r->leader) {
-		if (r->next_event < r->leader_until || guise_leader_must_poll(r)) {
-			r->leader_until = r->next_event;
+		if (guise_leader_deadline(r) < r->leader_until || guise_leader_must_poll(r)) {
+			r->leader_until = guise_leader_deadline(r);
 			r->leader_tx |= __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED);
 			wake_slot(s, &s->slots[r->leader], wakes);
 		}
-	} else if (r->wait_head && (!r->pump_alive || has_devices(s))) {
-		wake_slot(s, &s->slots[r->wait_head], wakes);
+	} else if (can_lead(s) && (!r->pump_alive || has_devices(s))) {
+		wake_slot(s, can_lead(s), wakes);
 	} else if (r->pump_word == GUISE_PUMP_SLEEPS) {
 		r->pump_word = GUISE_PUMP_AWAKE;
 		add_wake(wakes, &r->pump_word);
@@ -203,13 +200,12 @@ void guise_wait_mend(struct guise_stack *s)
 	unsigned int i;
 
 	r->wait_head = 0;
-	r->bell_pending = 0;
+	guise_bell_mend(s);
 	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &s->slots[i];
 
 		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE))
 			continue;
-		r->bell_pending += slot->belled;
 		if (slot->follows)
 			follow(s, slot);
 	}
@@ -387,27 +383,16 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, 
 	return false;
 }
 
-void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang)
-{
-	uint64_t count;
-
-	if (slot->belled) {
-		slot->belled = 0;
-		s->region->bell_pending--;
-	}
-	if (rang && !s->region->bell_pending)
-		host_sys(SYS_read, s->bell, &count, sizeof(count));
-}
-
 bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps)
 {
 	struct guise_region *r = s->region;
 	bool background = in_background || s->sandboxed;
 	bool lead = !background && (!r->leader || r->leader == r->pump_slot);
-	uint64_t deadline = r->next_event;
+	uint64_t deadline = guise_leader_deadline(r);
 	bool rang = false;
 
 	slot->waiting = 1;
+	__atomic_store_n(&slot->still, 0, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&r->online, 1, __ATOMIC_RELAXED);
 	r->waits++;
 	if (jump(s)) {

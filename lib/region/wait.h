@@ -34,7 +34,6 @@ struct guise_wakes {
  * and an empty leader's place into wake-ups. */
 void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes);
 void guise_deliver_wakes(struct guise_stack *s, struct guise_wakes *wakes);
-void guise_ring_bell(struct guise_stack *s);
 
 /* The leader sleeps without watching for room on a link that waits for it. */
 static inline bool guise_leader_must_poll(const struct guise_region *r)
@@ -42,12 +41,19 @@ static inline bool guise_leader_must_poll(const struct guise_region *r)
 	return r->leader && __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED) & ~r->leader_tx;
 }
 
+/* When the leader has to look at the clock. */
+static inline uint64_t guise_leader_deadline(const struct guise_region *r)
+{
+	return r->bell_again < r->next_event ? r->bell_again : r->next_event;
+}
+
 static inline void guise_collect_wakes(struct guise_stack *s, struct guise_wakes *wakes)
 {
 	struct guise_region *r = s->region;
 
 	wakes->any = false;
-	if (__builtin_expect(r->kick_head || (r->leader && r->next_event < r->leader_until) ||
+	if (__builtin_expect(r->kick_head ||
+				     (r->leader && guise_leader_deadline(r) < r->leader_until) ||
 				     guise_leader_must_poll(r) ||
 				     (!r->leader &&
 				      (r->wait_head || r->pump_word == GUISE_PUMP_SLEEPS)),
@@ -66,8 +72,6 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
  * irq_pending; true when the bell rang. Not holding the virtual CPU. */
 bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 			struct guise_pollset *ps);
-/* Holding the virtual CPU, back from the above. */
-void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang);
 
 /*
  * Holding the virtual CPU: makes the list of followers anew and wakes all who
