@@ -99,6 +99,7 @@ func loaderOf(path string) (string, error) {
 
 // admitted is the right to run programs on a stack that is there already.
 type admitted struct {
+	stack  holder.Stack
 	ticket *os.File
 	env    []string // of the programs, without what names the ticket
 }
@@ -122,7 +123,7 @@ func admit(id string) (*admitted, error) {
 		return nil, usage("the stack %s is held by guise %s, and this is guise %s: its programs could not use it; "+
 			"take the guise that it was started with, or guise upgrade %s", id, status.Version, version, id)
 	}
-	a := &admitted{}
+	a := &admitted{stack: stack}
 	for key, value := range status.Told {
 		if name, ok := strings.CutPrefix(key, toldEnvironment); ok {
 			a.env = append(a.env, name+"="+value)

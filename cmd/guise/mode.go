@@ -120,11 +120,7 @@ func visit(id, program string, command []string) error {
 	if a.ticket, _, err = holder.MoveTicket(a.ticket); err != nil {
 		return err
 	}
-	stack, err := holder.FindStack(id)
-	if err != nil {
-		return err
-	}
-	c, err := stack.Dial()
+	c, err := a.stack.Dial()
 	if err != nil {
 		return err
 	}
