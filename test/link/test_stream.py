@@ -17,7 +17,7 @@ from topology.content import Content
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.process import Finished, eventually
-from topology.side import PYTHON, GuiseSide, HostSide, Side, wait_until_says
+from topology.side import PYTHON, GuiseSide, HostSide, Side, program, wait_until_says
 
 PEER = str(Path(__file__).resolve().with_name("qemu_peer.py"))
 NUMBER = 5
@@ -59,6 +59,18 @@ def test_a_program_downloads_and_uploads_through_a_peer_with_qemus_framing(
     assert both_ways(stream) == on_host
 
 
+@pytest.mark.parametrize(
+    "rounds", [25, pytest.param(2500, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
+)
+def test_killed_programs_leave_the_link_in_step(stream: GuiseSide, rounds: int) -> None:
+    """Whoever is killed in the middle of a frame leaves it to the others, whole."""
+    words = [PYTHON, program("kill_clients.py"), stream.peer, "5000", str(rounds)]
+    with stream.far.start(PYTHON, program("echo_server.py"), "5000") as server:
+        wait_until_says(server, "ready")
+        done = stream.run(*words, seconds=60 + rounds).expect()
+    assert done.text.splitlines() == [f"{rounds} rounds", "ok"], done
+
+
 def test_a_peer_that_speaks_something_else_loses_the_link(
     far: Namespace, run_dir: Path, leftovers: Leftovers, tmp_path: Path
 ) -> None:
@@ -69,20 +81,20 @@ def test_a_peer_that_speaks_something_else_loses_the_link(
         listener.bind(str(path))
         listener.listen(1)
         listener.settimeout(60)
-        with side.start("sh", "-c", "read line; ip -br link show eth0", stdin=-1) as program:
+        with side.start("sh", "-c", "read line; ip -br link show eth0", stdin=-1) as process:
             visitor, _ = listener.accept()
             with visitor:
                 visitor.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
 
                 def lost() -> Finished | None:
-                    said = program.said()
+                    said = process.said()
                     return said if "is lost" in said.errors else None
 
                 eventually(lost, "the loss is said")
-                assert program.stdin
-                program.stdin.write(b"\n")
-                program.stdin.close()
-                done = program.finish().expect()
+                assert process.stdin
+                process.stdin.write(b"\n")
+                process.stdin.close()
+                done = process.finish().expect()
     assert "NO-CARRIER" in done.text, done
     assert f"a frame of {int.from_bytes(b'SSH-', 'big')} bytes" in done.errors, done
     assert "65535" in done.errors and len(done.errors.splitlines()) == 1, done
