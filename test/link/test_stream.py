@@ -59,16 +59,23 @@ def test_a_program_downloads_and_uploads_through_a_peer_with_qemus_framing(
     assert both_ways(stream) == on_host
 
 
-@pytest.mark.parametrize(
-    "rounds", [25, pytest.param(2500, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
-)
-def test_killed_programs_leave_the_link_in_step(stream: GuiseSide, rounds: int) -> None:
-    """Whoever is killed in the middle of a frame leaves it to the others, whole."""
+def kill_clients(stream: GuiseSide, rounds: int) -> None:
     words = [PYTHON, program("kill_clients.py"), stream.peer, "5000", str(rounds)]
     with stream.far.start(PYTHON, program("echo_server.py"), "5000") as server:
         wait_until_says(server, "ready")
         done = stream.run(*words, seconds=60 + rounds).expect()
     assert done.text.splitlines() == [f"{rounds} rounds", "ok"], done
+
+
+def test_killed_programs_leave_the_link_in_step(stream: GuiseSide) -> None:
+    """Whoever is killed in the middle of a frame leaves it to the others, whole."""
+    kill_clients(stream, 25)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_many_killed_programs_leave_the_link_in_step(stream: GuiseSide) -> None:
+    kill_clients(stream, 2500)
 
 
 def test_a_peer_that_speaks_something_else_loses_the_link(

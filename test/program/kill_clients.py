@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""kill_clients.py HOST PORT ROUNDS: two children at a time exchange bulk with an echo server, and are
-killed in the midst of it; prints how many rounds had both alive until then, and at the end lets one
-that is not killed have what it sent."""
+"""kill_clients.py HOST PORT ROUNDS: two children at a time exchange bulk with an echo server, and
+are killed in the midst of it. Prints in how many rounds both lived until then; at the end one that
+is not killed has back what it sent."""
 
 import os
 import random
