@@ -75,9 +75,13 @@ static bool allow(const struct guise_stack *s)
 
 void guise_allow_tracer(struct guise_stack *s)
 {
-	/* Without Yama the host's kernel knows no such thing, and has no need for it. */
-	s->tracer_allowed = s->region->procs[s->proc].untraced && allow(s);
-	if (s->tracer_allowed)
+	/*
+	 * Without Yama the host's kernel knows no such thing, and has no need for it. A program
+	 * that was executed by one that had allowed it is traced before it comes here; its
+	 * children are not.
+	 */
+	s->tracer_allowed = allow(s);
+	if (s->tracer_allowed && s->region->procs[s->proc].untraced)
 		guise_ask(s, GUISE_ASK_TRACE, 0);
 }
 
