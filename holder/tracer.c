@@ -23,7 +23,8 @@
  * A stop for the owner of the virtual CPU: the group stop is in force, and we
  * continue this one thread; as soon as it owns the virtual CPU no more it is
  * interrupted, and then stands still with the others. Should it own it anew by
- * then, once more. Who stands still leads no more (slot->still; region/wait.c).
+ * then, once more. Who stands still leads no more, and calls end when it goes on that
+ * do on the host (slot->still; region/wait.c, region/call.c).
  *
  * An init, pid 1 of a PID namespace, gets no signal that would end it, but for its own faults;
  * and while it is traced not for these either: it would run into the fault for ever. So a thread
@@ -78,6 +79,7 @@ struct tracer {
 	/* Threads that run although their process stands still. */
 	pid_t leaving[LEAVING_MAX];
 	unsigned int n_leaving;
+	unsigned int n_still; /* waits of threads that were stopped */
 
 	pthread_mutex_t turn; /* of who has an order */
 	pthread_mutex_t lock;
@@ -155,7 +157,7 @@ static bool stops(int sig)
 }
 
 /* It waits in the stack, perhaps, where others may count on it. */
-static void stands_still(struct tracer *t, pid_t tid)
+static void tell_stack(struct tracer *t, pid_t tid, uint32_t still)
 {
 	struct guise_region *r = t->s->region;
 	struct guise_thread st;
@@ -165,9 +167,16 @@ static void stands_still(struct tracer *t, pid_t tid)
 	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &t->s->slots[i];
 
-		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) && slot->tid == st.inner &&
-		    r->procs[slot->proc].pid == st.process)
-			__atomic_store_n(&slot->still, 1, __ATOMIC_RELAXED);
+		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) || slot->tid != st.inner ||
+		    r->procs[slot->proc].pid != st.process)
+			continue;
+		if (still == GUISE_STILL)
+			t->n_still++;
+		else if (__atomic_load_n(&slot->still, __ATOMIC_RELAXED) != GUISE_STILL)
+			continue;
+		else if (t->n_still)
+			t->n_still--;
+		__atomic_store_n(&slot->still, still, __ATOMIC_RELAXED);
 	}
 	guise_pump_wake(t->s);
 }
@@ -178,7 +187,7 @@ static void stay(struct tracer *t, pid_t tid)
 		t->leaving[t->n_leaving++] = tid;
 		request(PTRACE_CONT, tid, 0, 0);
 	} else {
-		stands_still(t, tid);
+		tell_stack(t, tid, GUISE_STILL);
 		request(PTRACE_LISTEN, tid, 0, 0);
 	}
 }
@@ -264,6 +273,8 @@ static void stopped(struct tracer *t, pid_t tid, int status, bool release)
 			stay(t, tid);
 			break;
 		}
+		if (t->n_still)
+			tell_stack(t, tid, GUISE_CONTINUED);
 		/* fall through */
 	default:
 		request(go_on, tid, 0, 0);

@@ -115,6 +115,12 @@ enum {
 	GUISE_BELL_LATE = 2, /* has not seen it for long: it will be rung anew */
 };
 
+/* slot->still: the tracer's word on a thread since it began to wait */
+enum {
+	GUISE_STILL = 1,     /* it was stopped: it cannot lead */
+	GUISE_CONTINUED = 2, /* and goes on: some calls end by that */
+};
+
 /* One host thread. 256 bytes; index 0 is never used (0 means "nobody"). */
 struct guise_slot {
 	uint32_t word; /* enum guise_word */
@@ -143,7 +149,7 @@ struct guise_slot {
 	int64_t ret;
 	uint32_t follows;    /* in the list of followers, or just entering or leaving it */
 	uint32_t delivering; /* has wake-ups to make that nobody else knows of */
-	uint32_t still;      /* its thread was stopped since it began to wait: it cannot lead */
+	uint32_t still;      /* see above */
 	uint32_t pad0;
 	uint64_t pad[6];
 } __attribute__((aligned(64)));

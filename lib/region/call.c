@@ -16,6 +16,7 @@
  */
 #include "region/call.h"
 
+#include "guise/syscall.h"
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/slot.h"
@@ -41,6 +42,19 @@ static bool await_end(struct guise_stack *s, struct guise_slot *slot)
 	return guise_lock(s, slot);
 }
 
+/*
+ * Its thread was stopped in this wait, and goes on: for the kernel a signal without a handler. Calls
+ * that would be begun anew with the rest of their time, which is not known here, sleep on.
+ */
+static bool was_stopped(const struct guise_slot *slot)
+{
+	if (__builtin_expect(__atomic_load_n(&slot->still, __ATOMIC_RELAXED) != GUISE_CONTINUED,
+			     1) ||
+	    slot->op != GUISE_OP_CALL)
+		return false;
+	return slot->nr != GUISE_NR_ppoll && slot->nr != GUISE_NR_pselect6;
+}
+
 /* False when the stack was lost meanwhile. */
 static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps)
 {
@@ -62,7 +76,8 @@ static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 			break;
 		if (!guise_wait(s, slot, interrupted ? NULL : ps))
 			return false;
-		if (!interrupted && (guise_signals_deferred() || (ps && ps->ready))) {
+		if (!interrupted &&
+		    (guise_signals_deferred() || (ps && ps->ready) || was_stopped(slot))) {
 			slot->interrupt = 1;
 			interrupted = true;
 		}

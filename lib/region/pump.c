@@ -80,7 +80,7 @@ static bool leader_absent(struct guise_stack *s, bool watched)
 
 	if (!r->leader || r->leader == r->pump_slot)
 		return false;
-	if (__atomic_load_n(&leader->still, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&leader->still, __ATOMIC_RELAXED) == GUISE_STILL)
 		return true;
 	if (!watched)
 		return false;
@@ -114,7 +114,8 @@ static void *pump(void *arg)
 			guise_unlock(s);
 			break;
 		}
-		__atomic_store_n(&s->pump_poked, false, __ATOMIC_SEQ_CST);
+		if (__atomic_exchange_n(&s->pump_poked, false, __ATOMIC_SEQ_CST))
+			guise_wake_continued(s);
 		r->pump_turns++;
 		guise_bury_pending(s);
 		guise_note_time(s);

@@ -113,7 +113,7 @@ static struct guise_slot *can_lead(struct guise_stack *s)
 {
 	uint32_t i = s->region->wait_head;
 
-	while (i && __atomic_load_n(&s->slots[i].still, __ATOMIC_RELAXED))
+	while (i && __atomic_load_n(&s->slots[i].still, __ATOMIC_RELAXED) == GUISE_STILL)
 		i = s->slots[i].wait_next;
 	return i ? &s->slots[i] : NULL;
 }
@@ -221,6 +221,27 @@ void guise_wait_mend(struct guise_stack *s)
 	}
 	r->pump_word = GUISE_PUMP_AWAKE;
 	guise_futex_wake(&r->pump_word, 1);
+	guise_deliver_wakes(s, &wakes);
+}
+
+void guise_wake_continued(struct guise_stack *s)
+{
+	struct guise_wakes wakes = { .any = true };
+
+	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
+		struct guise_slot *slot = &s->slots[i];
+
+		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) ||
+		    __atomic_load_n(&slot->still, __ATOMIC_RELAXED) != GUISE_CONTINUED)
+			continue;
+		/* It was late for the last ring, perhaps, and now is not. */
+		if (slot->belled)
+			wakes.bell = true;
+		else
+			wake_slot(s, slot, &wakes);
+	}
+	if (wakes.bell)
+		guise_bell_mend(s);
 	guise_deliver_wakes(s, &wakes);
 }
 

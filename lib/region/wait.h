@@ -79,6 +79,9 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
  */
 void guise_wait_mend(struct guise_stack *s);
 
+/* Holding the virtual CPU: wakes those who wait, were stopped, and go on (slot->still). */
+void guise_wake_continued(struct guise_stack *s);
+
 /* Holding the virtual CPU: takes a slot out of that list. */
 void guise_unfollow(struct guise_stack *s, struct guise_slot *slot);
 
