@@ -37,7 +37,7 @@ def interrupted(folder: Path, *options: str) -> None:
     # What is said is said by the tool (-v), and is no complaint.
     assert "lost" not in done.errors, done
     # The folder goes with the holder, and with that all that the stack was.
-    eventually(lambda: not rundir.exists() or not os.listdir(rundir), "nothing is left behind")
+    eventually(lambda: not any(f or d for _, d, f in os.walk(rundir)), "nothing is left behind")
 
 
 @pytest.mark.parametrize("options", [[], ["-v"]], ids=["exec", "verbose"])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class Leftovers:
                 found.append(f"{key}: {self.sysctls[key].strip()!r} became {value.strip()!r}")
         for program in ("guise-holder", "passt", "passt.avx2"):
             found += [f"process {pid} ({program})" for pid in self.far.processes(program)]
-        if self.run_dir.exists():
+        with contextlib.suppress(FileNotFoundError):
             found.append(f"{self.run_dir}, with {os.listdir(self.run_dir)}")
         return found
 
