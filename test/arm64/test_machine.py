@@ -61,6 +61,35 @@ done </guest/cases
 true
 """
 
+# By a user, on a kernel with Yama: who traces whom, and kills that only the tracer can mend.
+# (Neither this nor the next depends on the size of pages.)
+YAMA = """
+set -e
+chmod 755 /
+chmod 1777 /tmp
+mkdir /tmp/home
+chown 1000:1000 /tmp/home
+echo 1 >/proc/sys/kernel/yama/ptrace_scope
+as_user() {
+    HOME=/tmp/home python3 -c 'import os, sys
+os.setgroups([])
+os.setgid(1000)
+os.setuid(1000)
+os.execv(sys.argv[1], sys.argv[1:])' "$@"
+}
+as_user /usr/bin/python3 /guest/strangers.py
+as_user /guise/guise run -v --link none -- python3 /guest/lineage.py
+as_user /guise/guise run -v --link none --sysctl net.ipv4.tcp_max_tw_buckets=64 -- \
+    /guise/test/fault/killed kill bulk 20
+"""
+
+FREEZER = """
+set -e
+ip address add 192.0.2.1/32 dev lo
+mount -t cgroup2 none /sys/fs/cgroup
+python3 /guest/freezer.py /guise/guise run -v --
+"""
+
 
 def with_pages(pages: str) -> tuple[Machine, int]:
     package, suite, size = KERNELS[pages]
@@ -106,3 +135,32 @@ def test_preloaded_calls_do_what_the_hosts_do(pages: str, tmp_path: Path) -> Non
     (tmp_path / "cases").write_text("".join(f"{case}\n" for case in cases))
     done = machine.run(TWINS, tmp_path, seconds=3000).expect()
     assert not done.text, done
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_users_tree_is_traced_where_yama_asks_for_it(tmp_path: Path) -> None:
+    machine, _ = with_pages("4k")
+    done = machine.run(YAMA, tmp_path, seconds=1500).expect()
+    lines = done.text.splitlines()
+    assert lines[:2] == ["another child: Operation not permitted", "its parent: may"], done
+    assert len(lines) == 15, done
+    assert all(line.endswith(": guise-holder") for line in lines[2:13]), done
+    killed = re.fullmatch(r"rounds 20 finished (\d+) lost 0", lines[13])
+    assert killed and int(killed[1]) > 0, done
+    left = [int(n) for n in lines[14].split()[1::2]]  # threads, processes, sockets, KiB
+    assert max(left[:3]) <= 0 and left[3] < 1024, done
+    assert "could not be traced" not in done.errors, done
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_one_member_is_frozen_and_the_others_go_on(tmp_path: Path) -> None:
+    machine, _ = with_pages("4k")
+    done = machine.run(FREEZER, tmp_path, seconds=1500).expect()
+    assert done.text.splitlines() == [
+        "the others go on without one that waits, and it goes on",
+        "bulk: when it goes on the others do, and when it is killed",
+        "calls: when it goes on the others do, and when it is killed",
+    ], done
+    assert "0 sockets escaped to the host" in done.errors and "is lost" not in done.errors, done

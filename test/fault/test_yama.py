@@ -13,31 +13,10 @@ YAMA = BUILD / "test" / "fault" / "yama"
 LINEAGE = (PYTHON, program("lineage.py"))
 ON_GUISE: tuple[Word, ...] = (GUISE, "run", "-v", "--link", "none", "--")
 
-STRANGERS = """
-import ctypes, os, sys
-libc = ctypes.CDLL(None, use_errno=True)
-PTRACE_SEIZE = 0x4206
-hear, say = os.pipe()
-child = os.fork()
-if not child:
-    os.close(say)
-    os.read(hear, 1)
-    os._exit(0)
-def by(tracer):
-    traced = libc.ptrace(PTRACE_SEIZE, child, 0, 0)
-    print(tracer, "may" if not traced else os.strerror(ctypes.get_errno()), flush=True)
-other = os.fork()
-if not other:
-    by("another child")
-    os._exit(0)
-os.waitpid(other, 0)
-by("its parent")
-"""
-
 
 def test_what_stands_for_yama_refuses_a_stranger() -> None:
-    done = run([YAMA, PYTHON, "-c", STRANGERS]).expect()
-    assert done.text == "another child Operation not permitted\nits parent may\n", done
+    done = run([YAMA, PYTHON, program("strangers.py")]).expect()
+    assert done.text == "another child: Operation not permitted\nits parent: may\n", done
 
 
 def test_all_of_a_tree_is_traced() -> None:

@@ -23,8 +23,9 @@ MODULES = ["net/netfilter", "net/ipv4", "net/ipv6", "net/sched", "crypto", "lib"
 MODULES += ["arch/arm64/crypto"]
 
 PARTS = ["guise", "guise-holder", "guise-kernel", "libguise.so", "libguise-preload.so"]
-PARTS += ["test/region/stacks"]
+PARTS += ["test/region/stacks", "test/fault/killed"]
 FOLDERS = ["test/preload"]
+PROGRAMS = ["checksums.py", "freezer.py", "lineage.py", "strangers.py"]
 
 INIT = """#!/usr/bin/busybox sh
 export PATH=/usr/sbin:/usr/bin HOME=/tmp
@@ -88,7 +89,8 @@ class Machine:
         for file in work.iterdir():
             if file.is_file():
                 shutil.copy(file, top / "guest" / file.name)
-        shutil.copy(program("checksums.py"), top / "guest")
+        for name in PROGRAMS:
+            shutil.copy(program(name), top / "guest" / name)
         for part in PARTS:
             (top / "guise" / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ARM64 / part, top / "guise" / part)
