@@ -62,10 +62,11 @@
 #include <time.h>
 
 #define WAKE_SIGNAL SIGUSR1
-#define WAKE_NS     1000000  /* how soon it is sent again */
-#define LEAVING_NS  50000    /* how often a thread is looked at that is to stand still */
-#define LEAVING_MAX 64       /* such threads at a time */
-#define RELEASE_NS  20000000 /* how long is waited for a thread that does not stop */
+#define WAKE_NS     1000000    /* how soon it is sent again */
+#define LEAVING_NS  50000      /* how often a thread is looked at that is to stand still */
+#define LEAVING_MAX 64         /* such threads at a time */
+#define RELEASE_NS  20000000   /* for a thread that cannot be stopped to show as such */
+#define RELEASE_MAX 5000000000 /* for one that can: on a busy machine it has to come to it */
 
 /* How a thread's last stop is told from others: the upper half of its status. */
 #define EVENT(status) ((status) >> 16)
@@ -324,11 +325,19 @@ static int seize(struct tracer *t, pid_t pid)
 	return t->result;
 }
 
+/* As a thread does that waits for its vfork child. */
+static bool cannot_stop(pid_t tid)
+{
+	struct guise_process st;
+
+	return !guise_process_read(tid, &st) || st.state == 'D';
+}
+
 /* True while it is still ours. */
 static bool release_one(struct tracer *t, pid_t tid)
 {
 	const struct timespec pause = { 0, LEAVING_NS };
-	uint64_t until = guise_host_now() + RELEASE_NS;
+	uint64_t since = guise_host_now(), waited = 0;
 	struct guise_thread st;
 	int status;
 
@@ -345,8 +354,9 @@ static bool release_one(struct tracer *t, pid_t tid)
 		if (got == tid || got == -ECHILD)
 			return false;
 		host_sys(SYS_nanosleep, &pause, NULL);
-	} while (guise_host_now() < until);
-	return false; /* it waits for its vfork child */
+		waited = guise_host_now() - since;
+	} while (waited < RELEASE_NS || (waited < RELEASE_MAX && !cannot_stop(tid)));
+	return false;
 }
 
 static int release(struct tracer *t, pid_t pid)
