@@ -229,6 +229,24 @@ static void lost(void)
 
 /* ---- without a holder ------------------------------------------------------------------- */
 
+/* As process 2 of a stack whose holder has the other end of a pipe. */
+static void begin_as_member(int alive[2])
+{
+	if (pipe(alive))
+		abort();
+	stack.alive = alive[0];
+	stack.proc = 2;
+	stack.region->procs[2].pid = getpid();
+}
+
+static void end_as_member(const int alive[2])
+{
+	stack.slots[2].proc = stack.proc = 0;
+	stack.holder_gone = false;
+	stack.alive = -1;
+	close(alive[0]);
+}
+
 /* The holder has died with the lock; one member waits for it. */
 static void holder_dies(void)
 {
@@ -237,11 +255,7 @@ static void holder_dies(void)
 	int alive[2];
 	void *got;
 
-	if (pipe(alive))
-		abort();
-	stack.alive = alive[0];
-	stack.proc = 2;
-	r->procs[2].pid = getpid();
+	begin_as_member(alive);
 	stack.slots[2].proc = 1;
 	guise_lock(&stack, &stack.slots[2]);
 	pthread_create(&thread, NULL, wait_in_vain, &stack.slots[3]);
@@ -273,10 +287,7 @@ static void holder_dies(void)
 	guise_unlock(&stack);
 	pthread_join(thread, &got);
 	guise_unlock(&stack);
-	stack.slots[2].proc = stack.proc = 0;
-	stack.holder_gone = false;
-	stack.alive = -1;
-	close(alive[0]);
+	end_as_member(alive);
 }
 
 /* A member has died with the lock, and the holder is there but does nothing about it. */
@@ -289,11 +300,7 @@ static void holder_is_silent(void)
 	pid_t dead;
 	void *got;
 
-	if (pipe(alive))
-		abort();
-	stack.alive = alive[0];
-	stack.proc = 2;
-	r->procs[2].pid = getpid();
+	begin_as_member(alive);
 	dead = fork();
 	if (!dead)
 		for (;;)
@@ -309,9 +316,7 @@ static void holder_is_silent(void)
 	tap(!got && r->dead, "the stack is lost when a holder does nothing about a dead owner");
 	waitpid(dead, NULL, 0);
 	r->dead = r->lock = 0;
-	stack.slots[2].proc = stack.proc = 0;
-	stack.alive = -1;
-	close(alive[0]);
+	end_as_member(alive);
 	close(alive[1]);
 }
 
