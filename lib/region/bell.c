@@ -12,8 +12,8 @@
  * GUISE_PAUSE_MIN to GUISE_PAUSE_MAX. It is counted in looks as well as in time, since a
  * busy machine gives those who look as little as him.
  *
- * Limits: one who was stopped sees the bell up to GUISE_PAUSE_MAX after he goes on. In
- * simulated time, where time waits for him, nobody is late.
+ * Limits: one who goes on, and whom no tracer has seen do so, sees the bell up to
+ * GUISE_PAUSE_MAX later. In simulated time, which waits for him, nobody is late.
  */
 #include "region/bell.h"
 
