@@ -3,7 +3,8 @@
 Debian's packages, this project's build, and what a test adds.
 
 There is no disk and no network: what the machine is to do stands in one shell script, what came of
-it is read from the console. Its init ends with the machine, whatever happens."""
+it is read from the console. Its init ends with the machine, whatever happens; where the script is
+not done in time, after the machine has said what each of its threads is doing."""
 
 from __future__ import annotations
 
@@ -39,6 +40,19 @@ ln -s /proc/self/fd /dev/fd
 ip link set lo up
 ln -s ../bin/busybox /usr/sbin/modprobe # which the kernel itself calls
 modprobe tun
+( # Where everybody stands: the call, its arguments, and the way to it in the machine's kernel.
+    sleep {patience}
+    echo "=== not done in {patience} seconds"
+    for process in /proc/[1-9]*; do
+        program=$(readlink "$process/exe") || continue
+        for thread in "$process"/task/*; do
+            echo "$thread $program $(cat "$thread/syscall")"
+            sed '/invoke_syscall/,$d' "$thread/stack"
+        done
+    done
+    cat /tmp/stdout /tmp/stderr
+    poweroff -f
+) &
 sh /guest/script >/tmp/stdout 2>/tmp/stderr
 status=$?
 echo "=== stdout"
@@ -48,6 +62,8 @@ cat /tmp/stderr
 echo "=== status $status ==="
 poweroff -f
 """
+
+TO_TELL = 120  # seconds that a machine has for that
 
 
 @dataclass
@@ -60,7 +76,7 @@ class Machine:
     def run(self, script: str, work: Path, seconds: float) -> Finished:
         """The script's outcome. What lies in work is the machine's /guest."""
         (work / "script").write_text(script)
-        (work / "init").write_text(INIT)
+        (work / "init").write_text(INIT.format(patience=int(seconds - TO_TELL)))
         (work / "init").chmod(0o755)
         image, memory = next((self.kernel / "boot").glob("vmlinuz-*")), work / "initramfs"
         self._pack(work, memory, image.name.removeprefix("vmlinuz-"))
@@ -77,7 +93,7 @@ class Machine:
         found = re.search(
             r"^=== stdout\n(.*)^=== stderr\n(.*)^=== status (\d+) ===$", text, re.DOTALL | re.M
         )
-        assert found, f"the machine did not come to the end of its script: {console}"
+        assert found, f"the machine did not come to the end of its script: {text}{console.errors}"
         return Finished(script, int(found[3]), found[1].encode(), found[2].encode())
 
     def _pack(self, work: Path, target: Path, release: str) -> None:
