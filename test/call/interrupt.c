@@ -598,9 +598,21 @@ CASE(interrupt_information)
 	look_while(&a, "a child that ended", child_ends, 1);
 }
 
+static int all_queued;
+
+/* Its thread is there until it has been sent them all. */
+static long call_recv_and_stay(struct attempt *a)
+{
+	long ret = call_recv(a);
+
+	while (!__atomic_load_n(&all_queued, __ATOMIC_ACQUIRE))
+		nanosleep(&moment, NULL);
+	return ret;
+}
+
 CASE(interrupt_queued)
 {
-	struct attempt a = { .call = call_recv };
+	struct attempt a = { .call = call_recv_and_stay };
 
 	look_at(SIGRTMIN, 0, SIGRTMIN + 1);
 	look_at(SIGRTMIN + 1, 0, SIGRTMIN);
@@ -608,6 +620,7 @@ CASE(interrupt_queued)
 	block(SIG_BLOCK, SIGRTMIN);
 	MUST(begins(&a));
 	queue_many(&a);
+	__atomic_store_n(&all_queued, 1, __ATOMIC_RELEASE);
 	MUST(!pthread_join(a.thread, NULL));
 	printf("%d handlers\n", (int)seen_n);
 	for (int i = 0; i < seen_n; i++)
