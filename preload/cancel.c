@@ -90,7 +90,7 @@ static bool uses_stack(pthread_t thread)
 		return false;
 	tid = ~(clock >> 3); /* how the kernel's interface numbers them */
 	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++)
-		if (s->slots[i].used && s->slots[i].proc == s->proc && s->slots[i].tid == tid)
+		if (s->slots[i].used == s->proc + 1 && s->slots[i].tid == tid)
 			return true;
 	return false;
 }

@@ -27,7 +27,7 @@
 #define GUISE_HOST_OPS_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   9 /* raise when anything in this file changes */
+#define GUISE_ABI   10 /* raise when anything in this file changes */
 
 #define GUISE_HOST_PAGE_MAX 0x10000
 
@@ -123,8 +123,8 @@ enum {
 
 /* One host thread. 256 bytes; index 0 is never used (0 means "nobody"). */
 struct guise_slot {
-	uint32_t word; /* enum guise_word */
-	uint32_t used;
+	uint32_t word;      /* enum guise_word */
+	uint32_t used;      /* proc + 1, from the first moment to the last; 0: free */
 	uint32_t id;        /* own index */
 	uint32_t proc;      /* index into region->procs */
 	int32_t tid;        /* host thread id */

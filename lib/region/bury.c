@@ -50,7 +50,7 @@ static void bury(struct guise_stack *s, unsigned int proc)
 	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &s->slots[i];
 
-		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) || slot->proc != proc)
+		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) != proc + 1)
 			continue;
 		if (r->leader == i)
 			r->leader = 0;

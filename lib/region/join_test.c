@@ -345,11 +345,11 @@ static void buries(void)
 
 	memset(slot, 0, GUISE_MAX_SLOTS * sizeof(*slot));
 	for (uint32_t i = 1; i <= 6; i++) {
-		slot[i].used = 1;
 		slot[i].id = i;
 		slot[i].task = i;
 		slot[i].waiting = i < 6;
 		slot[i].proc = i == 1 || i == 3 ? 1 : 7;
+		slot[i].used = slot[i].proc + 1;
 		slot[i].follows = i < 5;
 		slot[i].wait_prev = i < 5 ? i - 1 : 0;
 		slot[i].wait_next = i < 4 ? i + 1 : 0;

@@ -126,7 +126,7 @@ struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)
 		struct guise_slot *slot = &s->slots[i];
 		uint32_t free_ = 0;
 
-		if (slot->used || !__atomic_compare_exchange_n(&slot->used, &free_, 1, 0,
+		if (slot->used || !__atomic_compare_exchange_n(&slot->used, &free_, proc + 1, 0,
 							       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		memset((char *)slot + sizeof(slot->word) + sizeof(slot->used), 0,
@@ -145,8 +145,6 @@ struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)
 void guise_slot_give(struct guise_stack *s, struct guise_slot *slot)
 {
 	(void)s;
-	/* Whoever buries a process finds its own slots, not those it once had. */
-	slot->proc = 0;
 	__atomic_store_n(&slot->used, 0, __ATOMIC_RELEASE);
 }
 

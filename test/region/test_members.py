@@ -121,6 +121,11 @@ def test_a_child_that_nobody_saw_leaves_its_parents_sockets_alone() -> None:
     assert "socket of the parent process" in done.errors
 
 
+def test_a_place_that_was_just_taken_by_who_is_killed_is_free_again() -> None:
+    done = run([*ON_GUISE, PROGRAMS / "half"]).expect()
+    assert done.text == "0 places more\n", done
+
+
 def test_a_process_more_than_the_stack_takes_is_refused_by_fork() -> None:
     """As by a host: EAGAIN, and nothing is said. When there is a place again it works."""
     done = run([*ON_GUISE, PROGRAMS / "full"]).expect()

@@ -34,7 +34,7 @@
 
 /* Requests to pid 1 and to the leaders: slots that want a task. */
 static DECLARE_WAIT_QUEUE_HEAD(init_wait);
-static u32 attach_head;		/* chained by slot->attach_next */
+static u32 attach_head; /* chained by slot->attach_next */
 static DECLARE_WAIT_QUEUE_HEAD(reap_wait);
 static bool reap_wanted;
 
@@ -202,8 +202,8 @@ static int guise_leader(void *arg)
 		while (leader->attach_head) {
 			struct guise_slot *slot = &guise_slots[leader->attach_head];
 			struct kernel_clone_args args = {
-				.flags = CLONE_VM | CLONE_FS | CLONE_FILES |
-					 CLONE_SIGHAND | CLONE_THREAD,
+				.flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
+					 CLONE_THREAD,
 				.fn = guise_shadow,
 				.fn_arg = slot,
 			};
@@ -300,7 +300,7 @@ static void guise_bury(unsigned int index)
 	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &guise_slots[i];
 
-		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) || slot->proc != index)
+		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) != index + 1)
 			continue;
 		slot->orphan = 1;
 		task = (struct task_struct *)slot->task;
@@ -324,7 +324,7 @@ static void guise_bury(unsigned int index)
 	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &guise_slots[i];
 
-		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) && slot->proc == index) {
+		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) == index + 1) {
 			u32 id = slot->id;
 
 			memset(slot, 0, sizeof(*slot));
