@@ -18,7 +18,11 @@ import time
 
 
 def ask(address, text):
-    with socket.create_connection(address, timeout=60) as s:
+    # Not create_connection(): for that libc takes locks, which the child of a program with threads
+    # may find taken for ever.
+    with socket.socket() as s:
+        s.settimeout(60)
+        s.connect(address)
         s.sendall(text)
         s.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: s.recv(4096), b""))
