@@ -50,6 +50,7 @@ func Prepare(id string, links []*plan.Link) (h *Host, err error) {
 		return nil, refuse("to make a tap takes CAP_NET_ADMIN, which you do not have; use sudo, or leave --link out to go through " +
 			"passt, or --link tap:NAME with a tap of your own (sudo guise setup makes one), or --link none for a stack with lo only")
 	}
+	awaitAddresses(links) // without the lock, which a holder takes to give them back
 	l, err := journal.Lock()
 	if err != nil {
 		return nil, err
@@ -188,7 +189,12 @@ func (h *Host) openLinks(links []*plan.Link, taps []tap) error {
 func (h *Host) openNamed(l *plan.Link) (*os.File, error) {
 	name := l.Device
 	device, missing := netlink.LinkByName(name)
-	file, err := openDevice(l.Kind, name)
+	var file *os.File
+	var err error
+	patiently(func() bool {
+		file, err = openDevice(l.Kind, name)
+		return !isBusy(err)
+	})
 	switch {
 	case err != nil:
 		return nil, err

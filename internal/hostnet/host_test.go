@@ -264,6 +264,41 @@ func TestAddressesTheUserNames(t *testing.T) {
 	undone(t, before)
 }
 
+func TestAddressesOfAStackThatIsJustEnding(t *testing.T) {
+	host(t)
+	before := state(t)
+	named := func() []*plan.Link {
+		links, _ := plan.ParseLinks([]string{"tap"}, true)
+		if err := plan.AddAddress(links, "198.51.100.9/24"); err != nil {
+			t.Fatal(err)
+		}
+		return links
+	}
+	first, err := Prepare("first", named())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Prepare("second", named()); !errors.As(err, &Refusal{}) || !strings.Contains(err.Error(), "198.51.100.1/24") {
+		t.Errorf("the address of a stack that stays: %v", err)
+	}
+	ended := make(chan error)
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		ended <- first.Undo() // it visits the namespace that the journal names
+	}()
+	second, err := Prepare("second", named())
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err != nil {
+		t.Fatalf("the address of a stack that ended meanwhile: %v", err)
+	}
+	if err := second.Undo(); err != nil {
+		t.Error(err)
+	}
+	undone(t, before)
+}
+
 func TestFailureInTheMiddleIsUndone(t *testing.T) {
 	host(t)
 	before := state(t)

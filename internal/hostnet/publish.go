@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,15 +15,14 @@ import (
 
 // Bind takes the host's port of a publication: a socket for the holder. What
 // port 0 has become stands in p.Host then.
-//
-// A port in use is asked for again for a short while: the holder of a stack
-// that has just ended gives it back a moment after its program's end.
 func Bind(p *plan.Publication) (*os.File, error) {
-	fd, host, err := bind(p)
-	for tries := 0; errors.Is(err, unix.EADDRINUSE) && tries < 20; tries++ {
-		time.Sleep(50 * time.Millisecond)
+	var fd int
+	var host netip.AddrPort
+	var err error
+	patiently(func() bool {
 		fd, host, err = bind(p)
-	}
+		return !errors.Is(err, unix.EADDRINUSE)
+	})
 	if err == nil {
 		p.Host = host
 		return os.NewFile(uintptr(fd), p.Flag), nil

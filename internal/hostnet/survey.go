@@ -21,6 +21,7 @@ type survey struct {
 	others  []string        // those that are neither loopback nor a stack's tap
 	taken   taken           // what the host has, and the name servers
 	servers taken           // the host's name servers alone
+	stacks  taken           // what the host has on the taps of stacks
 	ipv6    bool            // there is IPv6 beyond this host
 	mtu     int             // of the way out, at most Ethernet's 1500
 }
@@ -32,12 +33,14 @@ func surveyHost() (*survey, error) {
 		return nil, fmt.Errorf("cannot list the host's interfaces: %w", err)
 	}
 	own := map[int]bool{}
+	taps := map[int]bool{}
 	mtus := map[int]int{}
 	for _, l := range links {
 		a := l.Attrs()
 		s.names[a.Name] = true
 		mtus[a.Index] = a.MTU
-		own[a.Index] = a.Flags&net.FlagLoopback != 0 || strings.HasPrefix(a.Name, tapPrefix)
+		taps[a.Index] = strings.HasPrefix(a.Name, tapPrefix)
+		own[a.Index] = a.Flags&net.FlagLoopback != 0 || taps[a.Index]
 		if !own[a.Index] {
 			s.others = append(s.others, a.Name)
 		}
@@ -47,7 +50,7 @@ func surveyHost() (*survey, error) {
 		return nil, fmt.Errorf("cannot list the host's addresses: %w", err)
 	}
 	for _, a := range addresses {
-		s.take(a.IPNet)
+		s.take(a.IPNet, taps[a.LinkIndex])
 		if a.IP.To4() == nil && a.Scope == unix.RT_SCOPE_UNIVERSE && !own[a.LinkIndex] {
 			s.ipv6 = true
 		}
@@ -58,7 +61,7 @@ func surveyHost() (*survey, error) {
 		return nil, fmt.Errorf("cannot list the host's routes: %w", err)
 	}
 	for _, r := range routes {
-		s.take(r.Dst)
+		s.take(r.Dst, taps[r.LinkIndex])
 		if out, ok := mtus[r.LinkIndex]; ok && isDefault(r.Dst) && out > 0 && out < s.mtu {
 			s.mtu = out
 		}
@@ -80,7 +83,7 @@ func isDefault(dst *net.IPNet) bool {
 	return ones == 0
 }
 
-func (s *survey) take(n *net.IPNet) {
+func (s *survey) take(n *net.IPNet, stacks bool) {
 	if n == nil {
 		return
 	}
@@ -88,6 +91,9 @@ func (s *survey) take(n *net.IPNet) {
 		ones, _ := n.Mask.Size()
 		if p := netip.PrefixFrom(addr.Unmap(), ones); p.IsValid() && !addr.IsLinkLocalUnicast() && !addr.IsMulticast() {
 			s.taken = append(s.taken, p)
+			if stacks {
+				s.stacks = append(s.stacks, p)
+			}
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -112,31 +111,31 @@ func (o ownTap) assign(l *plan.Link) {
 	}
 }
 
-// tapPatience is how long to wait for a tap: a stack has its for a moment
-// after its program has ended, until what was sent is delivered.
-const tapPatience = 3 * time.Second
-
 // openOwn opens the first of the user's taps that no other stack has.
 func (h *Host) openOwn(l *plan.Link, own []ownTap) (*os.File, error) {
 	// choose() has given it the first one's addresses, unless the user named some.
 	first := plan.Link{}
 	own[0].assign(&first)
 	given := !slices.Equal(l.Addresses, first.Addresses)
-	for deadline := time.Now().Add(tapPatience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	var file *os.File
+	var err error
+	patiently(func() bool {
 		for _, o := range own {
-			file, err := openTap(o.name)
-			if isBusy(err) {
+			if file, err = openTap(o.name); isBusy(err) {
 				continue
 			}
-			if err != nil {
-				return nil, err
+			if err == nil {
+				if !given {
+					l.Addresses = nil
+				}
+				o.assign(l)
 			}
-			if !given {
-				l.Addresses = nil
-			}
-			o.assign(l)
-			return file, nil
+			return true
 		}
+		return false
+	})
+	if !isBusy(err) {
+		return file, err
 	}
 	var names []string
 	for _, o := range own {

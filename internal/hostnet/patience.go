@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"guise/internal/plan"
+)
+
+// patience is how long to wait for what another stack has. A program is gone a moment
+// before its stack: the holder delivers what was sent, and then gives back the taps, the
+// addresses and the ports. Who runs one program after the other need not know of it.
+const patience = 3 * time.Second
+
+// patiently tries until that is done, or the time is up.
+func patiently(try func() (done bool)) {
+	for deadline := time.Now().Add(patience); !try() && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// awaitAddresses waits while a tap of another stack has what the user named for these.
+func awaitAddresses(links []*plan.Link) {
+	patiently(func() bool {
+		s, err := surveyHost()
+		return err != nil || !slices.ContainsFunc(links, func(l *plan.Link) bool {
+			return l.Auto() && slices.ContainsFunc(l.Addresses, func(stack netip.Prefix) bool {
+				_, used := s.stacks.by(stack.Masked())
+				return used
+			})
+		})
+	})
+}
