@@ -16,7 +16,9 @@
  *	spins	looks at the word, for as long as that has been worth it lately
  *	sleeps	on the word; an unlock that finds the bit wakes one
  *	naps	was woken, in vain, and there were many calls meanwhile: to be woken by
- *		that owner again would hold him up. On a word that nobody changes
+ *		that owner again would hold him up. Or it comes too late to sleep, again and
+ *		again: he is through before it sleeps, and wakes nobody, which costs him as
+ *		much. On a word that nobody changes
  *	starves	when it has waited for its time, which is longer the more wait: it
  *		counts itself in region->starving, and the next unlock leaves the word
  *		reserved, for the starving alone (the idea of Go's sync.Mutex). It is
@@ -60,6 +62,7 @@
 #define GUISE_LOOK_NS       10000000ull   /* how often the owner is looked after */
 #define GUISE_SILENCE_NS    5000000000ull /* of a holder, after which it is done without */
 #define GUISE_MANY_CALLS    16u           /* while one sleeps: not to be disturbed */
+#define GUISE_LATE          3u            /* times too late to sleep: the same */
 #define GUISE_SPIN_MAX      400u          /* about 10 us of pause instructions */
 #define GUISE_SPIN_STARVING 800u
 #define GUISE_SPIN_PROBE    16u /* spin once in so many, when it was not worth it */
@@ -229,6 +232,20 @@ static bool sleep_for_lock(struct guise_region *r, uint64_t until, uint32_t kind
 	return futex_wait_until(&r->lock, v, until, kind) != -EAGAIN;
 }
 
+/* The word changed before this thread slept on it, and so it did the last times, while
+ * nobody in the stack waited for anything: its owners make call after call. */
+static bool again_too_late(const struct guise_region *r)
+{
+	static __thread unsigned int late;
+	static __thread uint64_t waits;
+	uint64_t now = __atomic_load_n(&r->waits, __ATOMIC_RELAXED);
+
+	if (waits != now)
+		late = 0;
+	waits = now;
+	return ++late % GUISE_LATE == 0;
+}
+
 bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 {
 	struct guise_region *r = s->region;
@@ -263,8 +280,10 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 		} else {
 			uint32_t before = __atomic_load_n(&r->calls, __ATOMIC_RELAXED);
 
-			in_vain = sleep_for_lock(r, since + patience, WAITING) &&
-				  __atomic_load_n(&r->calls, __ATOMIC_RELAXED) - before >
+			if (!sleep_for_lock(r, since + patience, WAITING))
+				in_vain = again_too_late(r);
+			else
+				in_vain = __atomic_load_n(&r->calls, __ATOMIC_RELAXED) - before >
 					  GUISE_MANY_CALLS;
 		}
 		now = guise_host_now();
