@@ -281,17 +281,19 @@ func TestAddressesOfAStackThatIsJustEnding(t *testing.T) {
 	if _, err := Prepare("second", named()); !errors.As(err, &Refusal{}) || !strings.Contains(err.Error(), "198.51.100.1/24") {
 		t.Errorf("the address of a stack that stays: %v", err)
 	}
-	ended := make(chan error)
-	go func() {
-		time.Sleep(100 * time.Millisecond)
-		ended <- first.Undo() // it visits the namespace that the journal names
-	}()
+	ending := exec.Command("sh", "-c", "sleep 0.1; ip link delete guise0")
+	if err := ending.Start(); err != nil {
+		t.Fatal(err)
+	}
 	second, err := Prepare("second", named())
-	if err := <-ended; err != nil {
+	if err := ending.Wait(); err != nil {
 		t.Error(err)
 	}
 	if err != nil {
 		t.Fatalf("the address of a stack that ended meanwhile: %v", err)
+	}
+	if err := first.Undo(); err != nil {
+		t.Error(err)
 	}
 	if err := second.Undo(); err != nil {
 		t.Error(err)

@@ -197,4 +197,23 @@ __attribute__((unused)) static void await(int fd, short events)
 	MUST(poll(&p, 1, 20000) == 1);
 }
 
+/*
+ * Writes until nothing was taken for 300 ms: what is on its way makes room when it
+ * arrives, and so may the first probe of a window that is closed, after 200 ms.
+ */
+__attribute__((unused)) static void fill(int fd)
+{
+	const struct timespec moment = { .tv_nsec = 30000000 };
+	static const char bytes[65536];
+	int flags = fcntl(fd, F_GETFL);
+
+	MUST(!fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+	for (int full = 0; full < 10; full++) {
+		while (write(fd, bytes, sizeof(bytes)) > 0)
+			full = 0;
+		nanosleep(&moment, NULL);
+	}
+	MUST(!fcntl(fd, F_SETFL, flags));
+}
+
 #endif

@@ -61,18 +61,6 @@ static const struct way {
 
 static char much[100000];
 
-/* Until neither end takes more; the peer may still make some room. */
-static void fill(int fd)
-{
-	struct timespec moment = { .tv_nsec = 30000000 };
-
-	for (int full = 0; full < 10; full++) {
-		while (send(fd, much, sizeof(much), MSG_DONTWAIT) > 0)
-			full = 0;
-		nanosleep(&moment, NULL);
-	}
-}
-
 /* Full at both ends, and with small buffers. */
 static void full_pair(int fd[2])
 {

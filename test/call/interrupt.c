@@ -94,19 +94,6 @@ static const struct waiting {
 	WAITING(ENTRY)
 };
 
-static void fill(int fd)
-{
-	int flags = fcntl(fd, F_GETFL), idle = 0;
-
-	MUST(!fcntl(fd, F_SETFL, flags | O_NONBLOCK));
-	while (idle < 2) {
-		idle = write(fd, buf, sizeof(buf)) > 0 ? 0 : idle + 1;
-		if (idle)
-			poll(&(struct pollfd){ fd, POLLOUT, 0 }, 1, 60); /* acknowledgements */
-	}
-	MUST(!fcntl(fd, F_SETFL, flags));
-}
-
 static void make_full(void)
 {
 	int small = 4096, segment = 536, listener;

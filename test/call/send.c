@@ -371,21 +371,6 @@ static void drain(int fd)
 		;
 }
 
-/* Sends until neither end has room for more, which the peer's may still get. */
-static void fill(int fd)
-{
-	struct timespec moment = { .tv_nsec = 30000000 };
-	static char much[65536];
-	int full = 0;
-
-	while (full < 3) {
-		full++;
-		while (send(fd, much, sizeof(much), MSG_DONTWAIT) > 0)
-			full = 0;
-		nanosleep(&moment, NULL);
-	}
-}
-
 /* A socket whose buffer is full. */
 CASE(send_waits)
 {

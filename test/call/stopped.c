@@ -119,19 +119,6 @@ static int listener(void)
 	return fd;
 }
 
-static void fill(int fd)
-{
-	static const char much[65536];
-	int full = 0;
-
-	/* What is on its way makes room when it arrives. */
-	while (full++ < 20) {
-		while (send(fd, much, sizeof(much), MSG_DONTWAIT) > 0)
-			full = 0;
-		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-	}
-}
-
 /* One after the other; before each the parent hears that it begins. */
 static void wait_in_each(int tell, int listening)
 {
