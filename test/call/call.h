@@ -13,6 +13,7 @@
 #include "../preload/case.h"
 
 #include <stdarg.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -198,21 +199,44 @@ __attribute__((unused)) static void await(int fd, short events)
 }
 
 /*
- * Writes until nothing was taken for 300 ms: what is on its way makes room when it
- * arrives, and so may the first probe of a window that is closed, after 200 ms.
+ * Two connected TCP sockets with small buffers, of which fd[0] is to be filled, and with small
+ * segments: a window that opens a little is used at once, and not some day, when it is probed.
+ */
+__attribute__((unused)) static void small_pair(int fd[2])
+{
+	const int small = 4096, segment = 536;
+	struct sockaddr_in addr;
+	int listener = bound(SOCK_STREAM, &addr);
+
+	fd[0] = socket(AF_INET, SOCK_STREAM, 0);
+	MUST(!setsockopt(fd[0], IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment)));
+	MUST(!setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)));
+	MUST(!setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)));
+	MUST(!connect(fd[0], (struct sockaddr *)&addr, sizeof(addr)));
+	MUST((fd[1] = accept(listener, NULL, NULL)) >= 0);
+	MUST(!close(listener));
+}
+
+/*
+ * Until nothing was taken for four retransmission timeouts: what is on its way makes room when
+ * it arrives, and so may the first probes of a window that is closed, after one and three.
  */
 __attribute__((unused)) static void fill(int fd)
 {
-	const struct timespec moment = { .tv_nsec = 30000000 };
+	const struct timespec moment = { .tv_nsec = 20000000 };
 	static const char bytes[65536];
 	int flags = fcntl(fd, F_GETFL);
+	struct tcp_info info = { 0 };
+	socklen_t size = sizeof(info);
+	double taken = now();
 
 	MUST(!fcntl(fd, F_SETFL, flags | O_NONBLOCK));
-	for (int full = 0; full < 10; full++) {
+	do {
 		while (write(fd, bytes, sizeof(bytes)) > 0)
-			full = 0;
+			taken = now();
+		MUST(!getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size));
 		nanosleep(&moment, NULL);
-	}
+	} while (now() < taken + 4e-6 * info.tcpi_rto);
 	MUST(!fcntl(fd, F_SETFL, flags));
 }
 

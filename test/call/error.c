@@ -61,14 +61,9 @@ static const struct way {
 
 static char much[100000];
 
-/* Full at both ends, and with small buffers. */
 static void full_pair(int fd[2])
 {
-	int small = 100000;
-
-	stream_pair(fd);
-	MUST(!setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &small, 4));
-	MUST(!setsockopt(fd[1], SOL_SOCKET, SO_RCVBUF, &small, 4));
+	small_pair(fd);
 	fill(fd[0]);
 }
 

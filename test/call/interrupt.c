@@ -96,18 +96,11 @@ static const struct waiting {
 
 static void make_full(void)
 {
-	int small = 4096, segment = 536, listener;
-	struct sockaddr_in addr;
+	int fd[2];
 
-	/* Small segments: a window that opens a little is heard of. */
-	listener = bound(SOCK_STREAM, &addr);
-	at.full = socket(AF_INET, SOCK_STREAM, 0);
-	MUST(!setsockopt(at.full, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment)));
-	MUST(!setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)));
-	MUST(!setsockopt(at.full, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)));
-	MUST(!connect(at.full, (void *)&addr, sizeof(addr)));
-	MUST((at.drain = accept(listener, NULL, NULL)) >= 0);
-	MUST(!close(listener));
+	small_pair(fd);
+	at.full = fd[0];
+	at.drain = fd[1];
 	fill(at.full);
 }
 

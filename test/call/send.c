@@ -376,12 +376,11 @@ CASE(send_waits)
 {
 	struct timeval soon = { .tv_usec = 50000 };
 	struct attempt a = { .call = write_much };
-	int fd[2], small = 100000;
+	int fd[2];
+	char c;
 
 	signal(SIGPIPE, SIG_IGN);
-	stream_pair(fd);
-	MUST(!setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &small, 4));
-	MUST(!setsockopt(fd[1], SOL_SOCKET, SO_RCVBUF, &small, 4));
+	small_pair(fd);
 	a.fd = fd[0];
 	WAITS(&a, "write(much)", drain(fd[1]));
 	drain(fd[1]);
@@ -401,5 +400,5 @@ CASE(send_waits)
 		close(fd[1]);
 	});
 	SHOW(send(fd[0], "x", 1, MSG_NOSIGNAL));
-	SHOW(recv(fd[0], &small, 1, MSG_DONTWAIT));
+	SHOW(recv(fd[0], &c, 1, MSG_DONTWAIT));
 }

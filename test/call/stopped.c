@@ -166,16 +166,12 @@ static void wait_in_each(int tell, int listening)
 
 CASE(timed_waits_end_by_a_stop)
 {
-	const int small = 16384;
 	int status, ready[2], listening;
 	struct epoll_event event = { .events = EPOLLIN };
 	char c;
 	pid_t pid;
 
-	stream_pair(pair);
-	/* Fixed, so that full is full. */
-	MUST(!setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)));
-	MUST(!setsockopt(pair[1], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)));
+	small_pair(pair);
 	MUST(!pipe(ready));
 	listening = listener();
 	queue = epoll_create1(0);
