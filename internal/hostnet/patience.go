@@ -24,13 +24,20 @@ func patiently(try func() (done bool)) {
 
 // awaitAddresses waits while a tap of another stack has what the user named for these.
 func awaitAddresses(links []*plan.Link) {
+	var named []netip.Prefix
+	for _, l := range links {
+		if l.Auto() {
+			named = append(named, l.Addresses...)
+		}
+	}
+	if len(named) == 0 {
+		return
+	}
 	patiently(func() bool {
 		s, err := surveyHost()
-		return err != nil || !slices.ContainsFunc(links, func(l *plan.Link) bool {
-			return l.Auto() && slices.ContainsFunc(l.Addresses, func(stack netip.Prefix) bool {
-				_, used := s.stacks.by(stack.Masked())
-				return used
-			})
+		return err != nil || !slices.ContainsFunc(named, func(stack netip.Prefix) bool {
+			_, used := s.stacks.by(stack.Masked())
+			return used
 		})
 	})
 }

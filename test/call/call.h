@@ -12,8 +12,8 @@
 
 #include "../preload/case.h"
 
-#include <stdarg.h>
 #include <netinet/tcp.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
