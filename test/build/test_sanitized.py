@@ -53,13 +53,12 @@ TWINS = [
 SUITES = {
     # One closes all descriptors. A thread that may be cancelled anywhere may be so in the runtime.
     "preload": Suite("test/preload", "system_forms or cancel_asynchronous"),
-    # One gives up its user, and with that the right to look for leaks. One takes a socket for full
-    # that a late probe of its window makes room in. What a handler that jumps out of splice()
-    # leaves is not freed, and who may look for its own leaks is not traced, so that a stop does
-    # not end its waits (docs/limitations.md).
+    # One gives up its user, and with that the right to look for leaks. What a handler that jumps
+    # out of splice() leaves is not freed, and who may look for its own leaks is not traced, so
+    # that a stop does not end its waits (docs/limitations.md).
     "call": Suite(
         "test/call",
-        "no_numbers or cancel_while_waiting or setgid_reaches or send_waits or handler_jumps_out"
+        "no_numbers or cancel_while_waiting or setgid_reaches or handler_jumps_out"
         " or timed_waits_end_by_a_stop",
     ),
     # One has a curl.
