@@ -116,6 +116,10 @@ func (l *Locked) acquire(deadline time.Time) (bool, error) {
 	if err := unix.Fstat(l.fd, &ours); err != nil {
 		return false, fmt.Errorf("cannot read %s: %w", l.path, err)
 	}
+	// First of all: one that was removed meanwhile may have been anybody's.
+	if err := unix.Lstat(l.path, &there); err != nil || ours.Ino != there.Ino || ours.Dev != there.Dev {
+		return false, nil
+	}
 	if ours.Uid != uint32(os.Geteuid()) {
 		// Whoever owns it could have us delete what he names.
 		return false, fmt.Errorf("%s belongs to user %d, not to you (%d); remove it, or name another place in $GUISE_RUNDIR",
@@ -125,10 +129,7 @@ func (l *Locked) acquire(deadline time.Time) (bool, error) {
 		return false, fmt.Errorf("%s may be written by anybody (mode %o); `chmod o-w %s` makes it yours alone",
 			l.path, ours.Mode&0o7777, l.path)
 	}
-	if err := unix.Lstat(l.path, &there); err != nil {
-		return false, nil
-	}
-	return ours.Ino == there.Ino && ours.Dev == there.Dev, nil
+	return true, nil
 }
 
 // Path is that of the folder.

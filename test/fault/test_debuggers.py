@@ -162,7 +162,8 @@ def test_a_setuid_program_gets_its_privilege(tmp_path: Path) -> None:
     os.chown(home, 65534, 65534)
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
     path = f"{folder}:{os.environ['PATH']}"
-    env = {"HOME": str(home), "GUISE_RUNDIR": str(home / "run"), "PATH": path}
+    env = {"HOME": str(home), "PATH": path}
+    users_env = env | {"GUISE_RUNDIR": str(home / "run")}
     if run([*user, "test", "-x", GUISE, "-a", "-r", KERNEL]).status:
         pytest.skip(f"{GUISE} lies where only root may go")
     if run([*user, who, "-u"]).expect().text != "0\n":
@@ -173,7 +174,7 @@ def test_a_setuid_program_gets_its_privilege(tmp_path: Path) -> None:
         "subprocess.run(['who', '-u'])"
     )
     script = f'{who} -u; who -u; {PYTHON} -c "{spawn}"; exec {who} -u'
-    done = run([*user, *ON_GUISE, "sh", "-c", script], env=env).expect()
+    done = run([*user, *ON_GUISE, "sh", "-c", script], env=users_env).expect()
     assert done.text == "0\n" * 6, done
     said = f"{who} gains privileges when it starts, so guise is not loaded into it"
     assert done.errors.count(said) == len(done.errors.splitlines()) == 1, done

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -140,6 +141,61 @@ func TestDirectoryOfAnotherUserIsRefused(t *testing.T) {
 	} else if !strings.Contains(err.Error(), "belongs to user 65534") {
 		t.Error(err)
 	}
+}
+
+func TestDirectoryThatAnotherUserJustGaveUpIsMadeAnew(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: giving a directory to another user takes root")
+	}
+	dir := directory(t)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(theirs.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan error)
+	go func() {
+		l, err := Lock()
+		if err == nil {
+			l.Unlock()
+		}
+		waits <- err
+	}()
+	for deadline := time.Now().Add(10 * time.Second); opened(t, dir) < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody waits for the lock")
+		}
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	if err := <-waits; err != nil {
+		t.Error(err)
+	}
+}
+
+// opened counts this process's descriptors of path.
+func opened(t *testing.T, path string) (n int) {
+	t.Helper()
+	open, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range open {
+		if target, _ := os.Readlink(fd); target == path {
+			n++
+		}
+	}
+	return n
 }
 
 func TestNothingIsChangedWithoutAPlaceToNoteIt(t *testing.T) {
