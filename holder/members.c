@@ -142,6 +142,8 @@ static void tell_outside(struct guise_region *r)
 		[GUISE_OUTSIDE_PRIVILEGED] = "gains privileges when it starts",
 		[GUISE_OUTSIDE_MACHINE] = "is for another processor",
 	};
+	/* Only the loader of a privileged one takes the library out of the environment. */
+	const char *children;
 
 	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
 		struct guise_outside *o = &r->outside[i];
@@ -153,12 +155,12 @@ static void tell_outside(struct guise_region *r)
 		for (unsigned int k = 0; k < i; k++)
 			said |= r->outside[k].state == GUISE_OUTSIDE_SAID &&
 				!strcmp(r->outside[k].program, o->program);
+		children = o->why == GUISE_OUTSIDE_PRIVILEGED ? ", and what it starts," : "";
 		if (!said && o->why < sizeof(why) / sizeof(*why) && why[o->why])
 			fprintf(stderr,
-				"guise: %s %s, so guise is not loaded into it: it, and what it "
-				"starts, is on the host's stack (guise run --mode tun catches "
-				"whatever is started)\n",
-				o->program, why[o->why]);
+				"guise: %s %s, so guise is not loaded into it: it%s is on the "
+				"host's stack (guise run --mode tun catches whatever is started)\n",
+				o->program, why[o->why], children);
 		__atomic_store_n(&o->state, GUISE_OUTSIDE_SAID, __ATOMIC_RELEASE);
 		guise_futex_wake(&o->state, INT_MAX);
 	}

@@ -82,6 +82,8 @@ void preload_trace_again(void);
 void preload_outside_file(const char *path);
 void preload_outside(const char *path, uint32_t why);
 void preload_outside_begin(void);
+/* valgrind.c: whether Valgrind runs this program */
+bool preload_on_valgrind(void);
 /* tracing.c: the program wants another one to trace it */
 void preload_let_go(void);
 

@@ -4,8 +4,8 @@
  *
  * $GUISE_STACK is the number of an inherited descriptor, the ticket. Where it
  * is not set the library does nothing: the table of private descriptors stays
- * empty and every call is libc's. Where it is set the process joins before
- * main(), or earlier when a constructor needs a socket. A program that was to
+ * empty and every call is libc's; as it is on Valgrind. Where it is set the process joins
+ * before main(), or earlier when a constructor needs a socket. A program that was to
  * run on a stack never runs on the host's instead: when joining fails it ends
  * with status 125 and one sentence.
  *
@@ -175,7 +175,7 @@ static void read_ticket(void)
 	char *end;
 	long fd;
 
-	if (!text)
+	if (!text || preload_on_valgrind())
 		return;
 	fd = strtol(text, &end, 10);
 	if (end == text || *end || fd < 0 || host_sys(SYS_fcntl, fd, F_GETFD) < 0)

@@ -5,9 +5,11 @@ two know the same ones by the same examples."""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from topology.process import run
 from topology.side import GUISE, PYTHON
 
 ON_GUISE: tuple[Word, ...] = (GUISE, "run", "--link", "none")
-SAID = "so guise is not loaded into it: it, and what it starts, is on the host's stack"
+SAID = "so guise is not loaded into it: it is on the host's stack"
 
 Make = Callable[[Path, Path, Path], Path]
 
@@ -96,3 +98,34 @@ def test_who_asks_for_preload_is_not_told(talk: Path) -> None:
 def test_a_program_that_joins_by_itself_is_not_meant(talk: Path) -> None:
     done = run([*ON_GUISE, "--", "sh", "-c", f"GUISE_PRELOAD=off {talk} 2>/dev/null"])
     assert not done.errors, done
+
+
+@pytest.fixture
+def ask() -> Iterator[list[str]]:
+    """Asks a server of the host's, which is not on the stack of a run."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        words = (
+            f"import socket; print(socket.socket().connect_ex(('127.0.0.1', {port})), flush=True)"
+        )
+        yield [PYTHON, "-c", words]
+
+
+def test_what_a_static_program_starts_is_on_the_stack(ask: list[str]) -> None:
+    """It hands the ticket and its environment on."""
+    static = ["busybox", "sh", "-c", '"$@"; :', "sh"]
+    assert run([*static, *ask]).expect().text == "0\n"
+    done = run([*ON_GUISE, "--", "env", *static, *ask]).expect()
+    assert done.text == f"{errno.ECONNREFUSED}\n", done
+    assert f"busybox is statically linked, {SAID}" in done.errors, done
+
+
+def test_what_valgrind_runs_is_on_the_hosts_stack(ask: list[str]) -> None:
+    """The loader puts the library into it, but its instructions are run by a static program."""
+    *python, script = ask
+    valgrind = ["valgrind", "--quiet", "--trace-children=yes", *python]
+    script += f"; import os; os.fork() and os.wait(); {script}; os.execv('/bin/true', ['true'])"
+    assert run([*valgrind, script]).expect().text == "0\n0\n0\n"
+    done = run([*ON_GUISE, "--", *valgrind, script]).expect()
+    assert done.text == "0\n0\n0\n", done
+    assert done.errors.count(f"is statically linked, {SAID}") == done.errors.count("\n") == 1, done
