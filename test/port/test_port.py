@@ -50,9 +50,9 @@ def test_packet_sockets_filter_and_tell_lengths() -> None:
 
 
 def test_ipv6_over_lo_and_over_a_cable() -> None:
-    first, second, ping = feature("ipv6")
+    first, second, *answers = feature("ipv6")
     assert (first, second) == ("hello from ::1", "hello from 2001:db8::1")
-    assert ping.startswith("2 packets transmitted, 2 received, 0% packet loss")
+    assert answers == ["icmp_seq=1", "icmp_seq=2"]
 
 
 # Local addresses of what features.c opens: two ends of a connection, their listener, and so on.

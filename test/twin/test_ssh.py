@@ -68,7 +68,8 @@ def test_forwards_a_port(
             words = ["ssh", "-p", "2222", "-o", "LogLevel=DEBUG", *options(tmp_path), "-N"]
             words += ["-L", f"{side.address}:7001:127.0.0.1:7000"]
             with side.start(*words, f"root@{side.peer}") as ssh:
-                wait_until_says(ssh, "Local forwarding listening on")
+                # Only then does it listen: what it says of listening comes before bind().
+                wait_until_says(ssh, "[port listener]")
                 far.run("nc", "-N", side.address, "7001", stdin=BLOB).expect()
                 return digest(sink.finish().expect().stdout)
 
