@@ -201,7 +201,7 @@ static void two_processes(void)
 		_exit(v.good ? 0 : 1);
 	}
 	/* The child may not listen yet: a refused connection is tried again. */
-	for (int i = 0; i < 100 && !(good = exchange(s, "192.0.2.2")); i++)
+	for (int i = 0; i < 1000 && !(good = exchange(s, "192.0.2.2")); i++)
 		guise_nanosleep(s, 50000000);
 	tap(good, "%d bytes to another process and back, whole", BYTES);
 	tap(waitpid(child, &status, 0) == child && !status, "which says so, too");

@@ -450,22 +450,20 @@ static void await_all(struct gaicb *list[], int n)
 			gai_suspend((const struct gaicb *const *)&list[i], 1, &long_enough);
 }
 
-static void *suspended(void *data)
+static void suspended(void *data)
 {
 	const struct gaicb *list[] = { data };
 
 	gai_suspend(list, 1, NULL);
-	return NULL;
 }
 
 static volatile int interrupted;
 
-static void *interrupted_by_signal(void *data)
+static void interrupted_by_signal(void *data)
 {
 	const struct gaicb *list[] = { data };
 
 	interrupted = gai_suspend(list, 1, &(struct timespec){ .tv_sec = 20 });
-	return NULL;
 }
 
 static void note(int sig)
@@ -473,33 +471,29 @@ static void note(int sig)
 	(void)sig;
 }
 
-/* A server that is silent: whoever waits for its answer can be cancelled and interrupted. */
+/* A server that is silent: who waits for its answer can be interrupted, but not cancelled. */
 CASE(names_suspended)
 {
 	struct addrinfo hints = { .ai_family = AF_INET };
 	struct gaicb one = { .ar_name = "one", .ar_request = &hints }, *list[] = { &one };
 	struct sigaction act = { .sa_handler = note };
-	struct timespec moment = { .tv_nsec = 20000000 };
 	struct sockaddr_in addr = loopback(53);
 	int silent = socket(AF_INET, SOCK_DGRAM, 0);
-	pthread_t thread;
+	struct worker w;
 	void *end;
 
 	MUST(!bind(silent, (void *)&addr, sizeof(addr)));
 	MUST(!sigaction(SIGUSR1, &act, NULL));
 	SHOW(getaddrinfo_a(GAI_NOWAIT, list, 1, NULL));
-	MUST(!pthread_create(&thread, NULL, suspended, &one));
-	nanosleep(&moment, NULL);
-	SHOW(pthread_cancel(thread));
-	SHOW(pthread_join(thread, &end));
-	SHOW(end == PTHREAD_CANCELED);
-	MUST(!pthread_create(&thread, NULL, interrupted_by_signal, &one));
-	nanosleep(&moment, NULL);
-	SHOW(pthread_kill(thread, SIGUSR1));
-	SHOW(pthread_join(thread, NULL));
+	start_and_await(&w, interrupted_by_signal, &one);
+	SHOW(pthread_kill(w.thread, SIGUSR1));
+	SHOW(pthread_join(w.thread, NULL));
 	SHOW(interrupted == EAI_INTR);
 	SHOW(gai_error(&one) == EAI_INPROGRESS);
-	await_all(list, 1);
+	start_and_await(&w, suspended, &one);
+	SHOW(pthread_cancel(w.thread));
+	SHOW(pthread_join(w.thread, &end));
+	SHOW(end == PTHREAD_CANCELED);
 	SHOW(gai_error(&one) == EAI_AGAIN);
 }
 

@@ -10,17 +10,24 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from topology.namespace import Word
-from topology.process import run
-from topology.side import GUISE, PYTHON
+from topology.process import Finished, run
+from topology.side import GUISE, PROOF, PYTHON
 
-ON_GUISE: tuple[Word, ...] = (GUISE, "run", "--link", "none")
 SAID = "so guise is not loaded into it: it is on the host's stack"
 
 Make = Callable[[Path, Path, Path], Path]
+
+
+def on_guise(*words: Word) -> Finished:
+    """With -v it ends when the holder has, which then has said what it has to say: a program waits
+    for that no longer than a moment. Without the proof."""
+    done = run([GUISE, "run", "-v", "--link", "none", *words])
+    return replace(done, stderr=PROOF.sub("", done.errors).encode())
 
 
 def script(file: Path, interpreter: object) -> Path:
@@ -69,10 +76,10 @@ EXAMPLES: dict[str, tuple[Make, str]] = {
 def test_both_know_the_same_programs(name: str, tmp_path: Path, talk: Path, web: Path) -> None:
     make, why = EXAMPLES[name]
     program = make(tmp_path, talk, web)
-    given = run([*ON_GUISE, "--mode", "preload", "--", program, "--help"])
+    given = on_guise("--mode", "preload", "--", program, "--help")
     assert ("cannot be preloaded" in given.errors) == bool(why), given
     assert why in given.errors, given
-    later = run([*ON_GUISE, "--", "sh", "-c", '"$@"; "$@"; exec "$@"', "sh", program, "--help"])
+    later = on_guise("--", "sh", "-c", '"$@"; "$@"; exec "$@"', "sh", program, "--help")
     assert later.errors.count(SAID) == bool(why), later
     assert not why or why in later.errors, later
 
@@ -84,19 +91,19 @@ def test_it_is_said_once_in_a_run(tmp_path: Path, talk: Path) -> None:
     by_spawn = f"import os; os.waitpid(os.posix_spawn({str(talk)!r}, ['t'], os.environ), 0)"
     words = f"for i in 1 2 3 4 5 6 7 8 9; do {talk}; done; {copy}; env -i {talk}"
     pieces = [words, f'{PYTHON} -c "{by_spawn}"', f"{PYTHON} -c \"import os; os.system('{talk}')\""]
-    done = run([*ON_GUISE, "--", "sh", "-c", f"({'; '.join(pieces)}) 2>/dev/null"])
+    done = on_guise("--", "sh", "-c", f"({'; '.join(pieces)}) 2>/dev/null")
     assert done.errors.count(f"{talk} is statically linked, {SAID}") == 1, done
     assert done.errors.count(f"{copy} is statically linked, {SAID}") == 1, done
     assert done.errors.count("\n") == 2, done
 
 
 def test_who_asks_for_preload_is_not_told(talk: Path) -> None:
-    done = run([*ON_GUISE, "--mode", "preload", "--", "sh", "-c", f"env -i {talk} 2>/dev/null"])
+    done = on_guise("--mode", "preload", "--", "sh", "-c", f"env -i {talk} 2>/dev/null")
     assert not done.errors, done
 
 
 def test_a_program_that_joins_by_itself_is_not_meant(talk: Path) -> None:
-    done = run([*ON_GUISE, "--", "sh", "-c", f"GUISE_PRELOAD=off {talk} 2>/dev/null"])
+    done = on_guise("--", "sh", "-c", f"GUISE_PRELOAD=off {talk} 2>/dev/null")
     assert not done.errors, done
 
 
@@ -115,7 +122,7 @@ def test_what_a_static_program_starts_is_on_the_stack(ask: list[str]) -> None:
     """It hands the ticket and its environment on."""
     static = ["busybox", "sh", "-c", '"$@"; :', "sh"]
     assert run([*static, *ask]).expect().text == "0\n"
-    done = run([*ON_GUISE, "--", "env", *static, *ask]).expect()
+    done = on_guise("--", "env", *static, *ask).expect()
     assert done.text == f"{errno.ECONNREFUSED}\n", done
     assert f"busybox is statically linked, {SAID}" in done.errors, done
 
@@ -126,6 +133,6 @@ def test_what_valgrind_runs_is_on_the_hosts_stack(ask: list[str]) -> None:
     valgrind = ["valgrind", "--quiet", "--trace-children=yes", *python]
     script += f"; import os; os.fork() and os.wait(); {script}; os.execv('/bin/true', ['true'])"
     assert run([*valgrind, script]).expect().text == "0\n0\n0\n"
-    done = run([*ON_GUISE, "--", *valgrind, script]).expect()
+    done = on_guise("--", *valgrind, script).expect()
     assert done.text == "0\n0\n0\n", done
     assert done.errors.count(f"is statically linked, {SAID}") == done.errors.count("\n") == 1, done

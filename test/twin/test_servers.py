@@ -177,7 +177,7 @@ def test_sshd_takes_a_file_and_runs_a_command(
     (tmp_path / "source").write_bytes(BLOB)
 
     def serve(side: Side) -> tuple[str, str, int]:
-        with side.serve(*words, says="Server listening on", env=libraries()):
+        with side.serve(*words, says="Server listening on 0.0.0.0 port 2222", env=libraries()):
             there = tmp_path / side.name
             to = f"root@{side.address}"
             far.run(
