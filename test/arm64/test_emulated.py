@@ -61,10 +61,10 @@ def test_curl_up_and_down_over_lo(emulator: Emulator, tmp_path: Path) -> None:
             stack.run(*curl, url).expect()
             assert (tmp_path / "got").read_bytes() == random.Random(1).randbytes(size)
         counted = stack.end()
+    assert not counted["lost"]
     assert counted["escaped"] == 0
     assert counted["connections"] == 4  # two, each counted at both ends
     assert counted["members"] == 3
-    assert not counted["lost"]
 
 
 def test_the_command_line_runs(root: Path) -> None:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """checksums.py ADDRESS PORT BYTES: an HTTP server on that address. GET gives that many bytes, the
-same each time; PUT of anything is answered with its checksum. Says "listening" when it does."""
+same each time; PUT of anything is answered with its checksum. Says "listening" when it does.
+Told to end (SIGTERM), it waits until its clients have: an emulated program has no tracer that would
+finish what it is about in the stack."""
 
 import hashlib
 import http.server
 import random
+import signal
 import socketserver
 import sys
 
@@ -13,7 +16,7 @@ CONTENT = random.Random(1).randbytes(BYTES)
 
 
 class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
+    daemon_threads = False
 
     def server_bind(self) -> None:
         # Not HTTPServer's own, which would look up the name of this host.
@@ -45,6 +48,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         del format, args
 
 
-server = Server((ADDRESS, PORT), Handler)
-print("listening", flush=True)
-server.serve_forever()
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+with Server((ADDRESS, PORT), Handler) as server:
+    print("listening", flush=True)
+    server.serve_forever()
