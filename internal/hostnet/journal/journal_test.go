@@ -124,17 +124,21 @@ func TestLockIsExclusiveThoughTheDirectoryComesAndGoes(t *testing.T) {
 	}
 }
 
-func TestDirectoryOfAnotherUserIsRefused(t *testing.T) {
+// directoryOf makes the directory of journals, and gives it to another user.
+func directoryOf(t *testing.T, user int, mode os.FileMode) string {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: giving a directory to another user takes root")
 	}
 	dir := directory(t)
-	if err := os.Mkdir(dir, 0o777); err != nil {
+	if err := errors.Join(os.Mkdir(dir, mode), os.Chown(dir, user, user)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(dir, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	return dir
+}
+
+func TestDirectoryOfAnotherUserIsRefused(t *testing.T) {
+	directoryOf(t, 65534, 0o777)
 	if l, err := Lock(); err == nil {
 		l.Unlock()
 		t.Error("it was trusted")
@@ -144,16 +148,7 @@ func TestDirectoryOfAnotherUserIsRefused(t *testing.T) {
 }
 
 func TestDirectoryThatAnotherUserJustGaveUpIsMadeAnew(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("skipped: giving a directory to another user takes root")
-	}
-	dir := directory(t)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(dir, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	dir := directoryOf(t, 65534, 0o700)
 	theirs, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
