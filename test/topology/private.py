@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A machine of the test's own, as far as guise sees one: a network namespace with a way to a peer,
-and a mount namespace whose /etc/guise, /etc/systemd/system, /run and /dev/net are empty at first.
+and a mount namespace whose /etc is a copy, without /etc/guise and with an empty
+/etc/systemd/system, and whose /run and /dev/net are empty at first.
 
         machine ──cable── far
         192.0.2.2       192.0.2.1
@@ -9,23 +10,24 @@ and a mount namespace whose /etc/guise, /etc/systemd/system, /run and /dev/net a
 
 from __future__ import annotations
 
-import contextlib
 import os
-from pathlib import Path
 from typing import Self
 
 from topology.namespace import Namespace, Word, join
 from topology.process import Finished, Process, run
 from topology.side import wait_until_says
 
-FOLDERS = (Path("/etc/guise"), Path("/etc/systemd/system"))
+# No folder of the host's is mounted over: one that was made for that and is removed by another copy
+# of this test would be gone here, too, with what is mounted there.
 PRIVATE = """
 set -e
 mount --make-rprivate /
-mount -t tmpfs -o mode=755 machine /etc/guise
-mount -t tmpfs -o mode=755 machine /etc/systemd/system
 mount -t tmpfs -o mode=755 machine /run
 mkdir -p /run/dev/net /run/bin /run/systemd/system
+cp -a /etc /run/etc || : # something there may go meanwhile
+rm -rf /run/etc/guise /run/etc/systemd/system
+mkdir -p /run/etc/systemd/system
+mount --bind /run/etc /etc
 mknod /run/dev/net/tun c 10 200
 chmod 666 /run/dev/net/tun
 mount --bind /run/dev/net /dev/net
@@ -48,9 +50,6 @@ class Machine:
             self.net.ip("-6", "route", "add", "default", "via", "2001:db8::1")
         if not ipv6:
             self.net.ip("-6", "address", "flush", "dev", "cable")
-        self._made = [folder for folder in FOLDERS if not folder.exists()]
-        for folder in self._made:
-            folder.mkdir(parents=True, exist_ok=True)
         self._keeper = self.net.start("unshare", "--mount", "sh", "-c", PRIVATE)
         try:
             wait_until_says(self._keeper, "made")
@@ -61,10 +60,6 @@ class Machine:
     def close(self) -> None:
         self._keeper.stop()
         self.net.delete()
-        for folder in self._made:
-            # Another test may have mounted something over it meanwhile: it is still empty.
-            with contextlib.suppress(OSError):
-                folder.rmdir()
 
     def __enter__(self) -> Self:
         return self
