@@ -109,8 +109,8 @@ func (s Stack) Dial() (*Client, error) {
 // Close ends the connection.
 func (c *Client) Close() { unix.Close(c.fd) }
 
-// hear is the next packet; io.EOF's place is taken by an empty text. fd is -1 when no
-// descriptor came.
+// hear is the next packet; io.EOF's place is taken by an empty text, also where the holder
+// ended without having heard us. fd is -1 when no descriptor came.
 func (c *Client) hear(patience time.Duration) (text string, fd int, err error) {
 	const negative = -1
 	timeout := unix.NsecToTimeval(patience.Nanoseconds())
@@ -125,10 +125,13 @@ func (c *Client) hear(patience time.Duration) (text string, fd int, err error) {
 			break
 		}
 	}
-	if err == unix.EAGAIN {
+	switch err {
+	case nil:
+	case unix.ECONNRESET:
+		return "", negative, nil
+	case unix.EAGAIN:
 		return "", negative, fmt.Errorf("the holder of %s does not answer: %w", c.id, ErrTime)
-	}
-	if err != nil {
+	default:
 		return "", negative, fmt.Errorf("the holder of %s does not answer: %w", c.id, err)
 	}
 	fd = negative
@@ -147,7 +150,8 @@ func (c *Client) hear(patience time.Duration) (text string, fd int, err error) {
 
 // ask is the answer to one request.
 func (c *Client) ask(request string) (text string, fd int, err error) {
-	if err := unix.Send(c.fd, []byte(request), unix.MSG_NOSIGNAL); err != nil && err != unix.EPIPE {
+	err = unix.Send(c.fd, []byte(request), unix.MSG_NOSIGNAL)
+	if err != nil && err != unix.EPIPE && err != unix.ECONNRESET { // it has ended: that is heard
 		return "", -1, fmt.Errorf("cannot ask the holder of %s: %w", c.id, err)
 	}
 	text, fd, err = c.hear(answerTime)
@@ -243,9 +247,6 @@ func (c *Client) WaitForEnd(patience time.Duration, stop <-chan os.Signal) error
 	}()
 	select {
 	case err := <-ended:
-		if errors.Is(err, unix.ECONNRESET) {
-			return nil
-		}
 		return err
 	case signal := <-stop:
 		return Interrupted{signal}

@@ -119,6 +119,32 @@ func TestSummaryIsALineOfProof(t *testing.T) {
 	}
 }
 
+// Whoever calls in the moment of a stack's end is told that it has ended.
+func TestAHolderThatEndsWithoutHavingHeardUsHasEnded(t *testing.T) {
+	t.Setenv("GUISE_RUNDIR", t.TempDir())
+	s, err := Reserve("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	other, err := Dial(s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	s.Close()
+	if _, err := c.Status(0); !errors.As(err, &NoStackError{}) {
+		t.Errorf("expected NoStackError, got %v", err)
+	}
+	if err := other.WaitForEnd(time.Minute, nil); err != nil {
+		t.Errorf("expected the end, got %v", err)
+	}
+}
+
 // It is stopped, and as many have called as its socket holds.
 func TestAHolderThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
 	t.Setenv("GUISE_RUNDIR", t.TempDir())
