@@ -12,12 +12,13 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from subprocess import PIPE
 
 import pytest
 from topology.content import Content
 from topology.namespace import Namespace
-from topology.process import eventually
-from topology.side import GuiseSide
+from topology.process import DEADLINE, eventually
+from topology.side import GuiseSide, without_proof
 
 SOL_PACKET, PACKET_VNET_HDR = 263, 15
 SO_RCVBUFFORCE = 33
@@ -60,6 +61,7 @@ class Watch:
     def __init__(self, far: Namespace) -> None:
         self.seen = {"out of guise": Seen(), "into guise": Seen()}
         self._far, self._stop = far, threading.Event()
+        self._listens = threading.Event()
         self._before = far.interfaces()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.error: BaseException | None = None
@@ -78,15 +80,18 @@ class Watch:
                 for tap in self._taps():
                     packets.bind((tap, ETH_P_ALL))
                 packets.settimeout(0.1)
+                self._listens.set()
                 self._receive(packets)
         except BaseException as error:
             self.error = error
 
     def _receive(self, packets: socket.socket) -> None:
-        while not self._stop.is_set():
+        while True:
             try:
                 frame, (_, _, kind, _, _) = packets.recvfrom(1 << 17)
             except TimeoutError:
+                if self._stop.is_set():
+                    return
                 continue
             except OSError as error:
                 if error.errno != errno.ENETDOWN:  # said once before it is up, and at its end
@@ -96,26 +101,39 @@ class Watch:
             self.seen["into guise" if outgoing else "out of guise"].add(frame)
 
     @contextlib.contextmanager
-    def watching(self) -> Iterator[dict[str, Seen]]:
+    def watching(self) -> Iterator[Watch]:
         self._thread.start()
         try:
-            yield self.seen
+            yield self
         finally:
             self._stop.set()
             self._thread.join()
         if self.error:
             raise self.error
 
+    def await_tap(self) -> None:
+        """From now on each frame is seen."""
+        assert self._listens.wait(DEADLINE), f"the tap is watched: {self.error!r}"
+
 
 def transfer(guise: GuiseSide, content: Content, address: str, *options: str) -> dict[str, Seen]:
     """The blob to guise and back, whole, and what was seen meanwhile."""
     url = f"http://{address}:{content.port}/"
-    script = 'curl -sS -o - "$0"blob | curl -sS -T - -H "Transfer-Encoding:" -H "$1" "$0"up'
+    up = 'curl -sS -T - -H "Transfer-Encoding:" -H "$1" "$0"up'
+    script = f'read -r line; curl -sS -o - "$0"blob | {up}'
     length = f"Content-Length: {len(content.blob)}"
-    with Watch(guise.far).watching() as seen:
-        guise.run("sh", "-c", script, url, length, options=options).expect()
+    words = ["sh", "-c", script, url, length]
+    with (
+        Watch(guise.far).watching() as watch,
+        guise.start(*words, options=["-v", *options], stdin=PIPE) as process,
+    ):
+        watch.await_tap()
+        assert process.stdin
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        without_proof(process.finish().expect(), guise.options)
     assert content.uploads == [content.sha256], "what went both ways is whole"
-    return seen
+    return watch.seen
 
 
 @pytest.mark.parametrize(("family", "kind"), [(4, GSO_TCPV4), (6, GSO_TCPV6)], ids=["v4", "v6"])
