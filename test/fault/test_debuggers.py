@@ -122,13 +122,16 @@ def test_ctrl_z_fg_and_bg() -> None:
 def test_waitpid_sees_stops_and_ends_as_on_the_host(where: tuple[Word, ...]) -> None:
     script = """
 import os, signal, time
+hear, say = os.pipe()
 pid = os.fork()
 if not pid:
     import socket
     pair = socket.create_server(("127.0.0.1", 0))
+    os.write(say, b"x")
     while True:
         time.sleep(0.01)
-time.sleep(0.2)
+os.close(say)
+os.read(hear, 1)
 def change(number, flags):
     os.kill(pid, number)
     _, status = os.waitpid(pid, flags)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 from topology.namespace import Word
-from topology.process import Finished, run
+from topology.process import Finished, Process, eventually
 from topology.side import BUILD, DENY, GUISE
 
 KILLED = BUILD / "test" / "fault" / "killed"
@@ -37,17 +37,21 @@ def outcome(
     before: tuple[Word, ...] = (),
     seconds: float = 600,
 ) -> Outcome:
-    done = run(
-        [*before, *ON_GUISE, KILLED, how, load, str(rounds), *words], seconds=seconds
-    ).expect()
+    command: list[Word] = [*before, *ON_GUISE, KILLED, how, load, str(rounds), *words]
+    with Process(command) as process:
+        done = process.finish(seconds).expect()
     first, *rest = [line.split() for line in done.text.splitlines()]
-    got = Outcome(int(first[1]), int(first[3]), first[5] == "1", done)
-    if not got.lost:
+    lost = first[5] == "1"
+    if lost:
+        # The holder says so, which may be a moment after the members know, and have ended.
+        eventually(lambda: "is lost" in process.said().errors, "the loss is said")
+        done = process.said()
+    else:
         # Threads, processes, sockets and memory, more than before.
         threads, processes, sockets, kib = (int(n) for n in rest[0][1::2])
         assert max(threads, processes, sockets) <= 0, done
         assert kib < 1024, done
-    return got
+    return Outcome(int(first[1]), int(first[3]), lost, done)
 
 
 @pytest.mark.parametrize("load", LOADS)

@@ -164,8 +164,8 @@ def test_stranger_is_refused_with_a_sentence(stack: Run) -> None:
 def test_killed_holder_leaves_a_socket_that_the_next_command_removes(run_dir: Path) -> None:
     with Run(run_dir) as stack:
         os.kill(stack.ls()[0]["holder"], signal.SIGKILL)
-        eventually(lambda: not stack.ls(), "it is listed no more")
-        assert not run_dir.exists()
+        # One that looks for such before the holder is quite dead leaves that to the next.
+        eventually(lambda: not stack.ls() and not run_dir.exists(), "it is listed no more")
 
 
 def test_stack_that_stands_still_is_listed_all_the_same(stack: Run) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from topology.named import ALONE, SERVE, Named
+from topology.named import ALONE, OWN_ADDRESS, SERVE, Named
 from topology.process import Finished, Process, eventually, run
 from topology.side import GUISE, PYTHON, wait_until_says
 from topology.user import User
@@ -187,10 +187,7 @@ def test_profile_is_applied_by_run_and_by_a_config(named: Named) -> None:
 
 
 def test_published_port_leads_to_a_program_that_comes_later(named: Named) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    named.up(f'publish = ["127.0.0.1:{port}:80"]\n' + ALONE)
+    named.up(f'publish = ["{OWN_ADDRESS}:20080:80"]\n' + ALONE)
     script = (
         "import socket; s = socket.create_server(('127.0.0.1', 80)); print('ready', flush=True)\n"
         "s.accept()[0].sendall(b'from the stack')"
@@ -200,7 +197,7 @@ def test_published_port_leads_to_a_program_that_comes_later(named: Named) -> Non
 
         def answer() -> bytes:
             try:
-                with socket.create_connection(("127.0.0.1", port), 10) as client:
+                with socket.create_connection((OWN_ADDRESS, 20080), 10) as client:
                     return client.recv(100)
             except ConnectionRefusedError:
                 return b""
@@ -237,7 +234,7 @@ def test_drain_lets_programs_finish_and_no_other_on(named: Named) -> None:
         eventually(lambda: named.ls()["web"]["ending"], "the stack is ending")
         refused = named.on("web", "true")
         assert refused.status == 2 and "is being taken down" in refused.errors
-        assert "1 program is still on web" in down.said().errors
+        eventually(lambda: "1 program is still on web" in down.said().errors, "who is on it")
         assert server.running()
         server.stop()
         down.finish().expect()
@@ -288,11 +285,9 @@ def test_upgrade_that_fails_leaves_the_stack_as_it_was(named: Named) -> None:
 
 
 def test_upgrade_of_what_one_stack_only_can_have_ends_the_old_one_first(named: Named) -> None:
-    config = 'localhost = true\npublish = ["127.0.0.1:%d:80"]\n' + ALONE
-    port = 20000 + os.getpid() % 10000
-    named.up(config % port)
+    named.up(f'localhost = true\npublish = ["{OWN_ADDRESS}:20080:80"]\n' + ALONE)
     done = named.call("upgrade", "web").expect()
-    assert f"127.0.0.1:{port}/tcp can belong to one stack only" in done.errors
+    assert f"{OWN_ADDRESS}:20080/tcp can belong to one stack only" in done.errors
     assert list(named.ls()) == ["web"]
 
 

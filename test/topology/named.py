@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from topology.side import GUISE, PYTHON, wait_until_says
 
 # A stack with lo only: what it takes is no privilege.
 ALONE = '[[link]]\nkind = "none"\n'
+
+# Of the host's loopback; no other copy of the tests has it, so each of its ports is free.
+OWN_ADDRESS = f"127.{64 + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
 
 SERVE = """
 import socket, sys
