@@ -378,9 +378,10 @@ CASE(handler_let_through_by_a_mask)
 
 CASE(handler_of_a_timer)
 {
-	struct itimerspec soon = { .it_value = { .tv_nsec = 20000000 } };
+	/* It must be late enough for the call to wait by then: each comes once. */
+	struct itimerspec soon = { .it_value = { .tv_nsec = 200000000 } };
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
-	struct itimerval real = { .it_value = { 0, 20000 } };
+	struct itimerval real = { .it_value = { 0, 200000 } };
 	timer_t timer;
 	char buf[8];
 

@@ -190,12 +190,15 @@ static void block(int how, int sig)
 
 static const struct timespec moment = { .tv_nsec = 1000000 };
 
-/* Whether it sleeps (again), and has not come back. */
-static bool asleep(struct attempt *a)
+/*
+ * Whether it sleeps (again), and has not come back: by so many looks in a row. For a moment one on
+ * the way back may sleep, too, while another thread has the virtual CPU.
+ */
+static bool asleep(struct attempt *a, int looks)
 {
 	int times = 0;
 
-	while (times < 8 && !__atomic_load_n(&a->done, __ATOMIC_ACQUIRE)) {
+	while (times < looks && !__atomic_load_n(&a->done, __ATOMIC_ACQUIRE)) {
 		times = sleeps(a->tid) ? times + 1 : 0;
 		nanosleep(&moment, NULL);
 	}
@@ -209,7 +212,7 @@ static bool begins(struct attempt *a)
 	MUST(!pthread_create(&a->thread, NULL, attempt_begins, a));
 	while (!__atomic_load_n(&a->tid, __ATOMIC_ACQUIRE))
 		sched_yield();
-	return asleep(a);
+	return asleep(a, 8);
 }
 
 static void end_it(const struct waiting *w, struct attempt *a)
@@ -288,7 +291,7 @@ static bool disturbed(const struct waiting *w, struct attempt *a, void (*send)(s
 	send(a);
 	while (caught < handlers)
 		nanosleep(&moment, NULL);
-	on = asleep(a);
+	on = asleep(a, 24);
 	if (on || w->call == call_aio_suspend)
 		end_it(w, a);
 	MUST(!pthread_join(a->thread, NULL));

@@ -107,8 +107,11 @@ static void interrupt(const struct waiting *w, int fd, int peer, const char *how
 	MUST(!pthread_kill(a.thread, SIGUSR1));
 	while (caught == before)
 		nanosleep(&moment, NULL);
-	for (int i = 0; i < 50 && !__atomic_load_n(&a.done, __ATOMIC_ACQUIRE); i++)
+	/* Waits on: asleep for a while. Who is about to come back may not get a processor for long. */
+	for (int asleep = 0; asleep < 50 && !__atomic_load_n(&a.done, __ATOMIC_ACQUIRE);) {
+		asleep = sleeps(a.tid) ? asleep + 1 : 0;
 		nanosleep(&moment, NULL);
+	}
 	printf("%s, %s: %s\n", w->name, how,
 	       __atomic_load_n(&a.done, __ATOMIC_ACQUIRE) ? "ended" : "waits on");
 	MUST(send(peer, "x", 1, 0) == 1);
