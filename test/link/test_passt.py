@@ -92,9 +92,9 @@ def test_a_user_pings_through_passt(user: UserSide, tmp_path: Path, leftovers: L
     user.far.run("sysctl", "-w", "net.ipv4.ping_group_range=0 2000000").expect()
     leftovers.look()
     for peer in (user.peer, user.peer6):
-        done = user.run(ping, "-n", "-c", "3", "-i", "0.1", "-W", "20", peer).expect()
+        done = user.run(ping, "-n", "-c", "3", "-i", "0.1", "-w", "50", peer).expect()
         assert "3 received" in done.text, done
-    done = user.run(ping, "-n", "-c", "2", "-i", "0.1", "127.0.0.1").expect()
+    done = user.run(ping, "-n", "-c", "2", "-i", "0.1", "-w", "50", "127.0.0.1").expect()
     assert "2 received" in done.text, done
 
 
