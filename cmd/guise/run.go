@@ -300,7 +300,8 @@ func attend(h *holder.Holder, w *way, passt bool) error {
 	summary, err := h.Summary(lastWords, stop)
 	switch {
 	case errors.Is(err, holder.ErrTime), errors.As(err, &holder.Interrupted{}):
-		complain(fmt.Errorf("other programs are still on the stack, so there is no summary yet"))
+		complain(errors.New("the stack has not ended yet, so there is no summary: other programs are on it, " +
+			"or what they sent is still on its way (guise ls lists it)"))
 	case err != nil:
 		complain(err)
 		sweep()

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The line that guise run -v ends with counts right: what the peer sees is what it says."""
 
+import subprocess
+
 import pytest
 from topology.content import Content
-from topology.side import PYTHON, GuiseSide, proof
+from topology.process import Process
+from topology.side import GUISE, PYTHON, GuiseSide, proof
 
 # Datagrams are no connections, nor is what only listens.
 PROGRAM = """
@@ -38,3 +41,14 @@ def test_both_ends_within_the_stack_count(guise: GuiseSide) -> None:
     )
     with guise.start(PYTHON, "-c", script, options=["-v"]) as process:
         assert proof(process.finish().expect())["connections"] == "6"
+
+
+def test_of_a_stack_that_goes_on_there_is_no_line_yet() -> None:
+    """guise waits for it for some seconds, and says why it knows no figures."""
+    script = "import os; os.fork() or os.read(0, 1)"
+    words = [str(GUISE), "run", "-v", "--link", "none", "--", PYTHON, "-c", script]
+    with Process(words, stdin=subprocess.PIPE) as process:
+        done = process.finish().expect()
+        assert process.stdin
+        process.stdin.close()
+    assert "the stack has not ended yet, so there is no summary: other programs are" in done.errors
