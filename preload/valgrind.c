@@ -6,9 +6,9 @@
  * raw system calls are Valgrind's own. It is started as the static program that it is, and said
  * to be on the host's stack (outside.c); this makes that true of what it runs, too.
  *
- * To be asked, Valgrind gives a meaning to a series of instructions that has none: the register
- * is turned around as a whole, once for x86-64, twice for arm64 (its manual: "The Client Request
- * mechanism"; valgrind/valgrind.h). Processors do nothing.
+ * To be asked, Valgrind gives a meaning to a series of instructions that has none: a
+ * register is turned twice around, by 3, 13, 51 and 61 bits, and another one given its own value
+ * (its manual: "The Client Request mechanism"; valgrind/valgrind.h).
  */
 #include "preload.h"
 

@@ -5,12 +5,11 @@ when a host is not there."""
 import re
 
 import pytest
+from topology.ping import PATIENT
 from topology.process import Finished
 from topology.side import GuiseSide, HostSide, Side
 
-# For the last answer it waits no longer than for the others, whatever -W says; with -w it goes on
-# asking until it has as many answers as -c says.
-PING = ["ping", "-n", "-i", "0.1", "-w", "50"]
+PING = ["ping", *PATIENT, "-i", "0.1"]
 
 
 def replies(done: Finished) -> list[tuple[str, str, str]]:
