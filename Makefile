@@ -4,7 +4,7 @@
 # CFLAGS, KERNEL_SRC, PREFIX and DESTDIR may be given.
 #
 # Each folder is built by one rule, whatever files it has: lib/*/*.c become libguise,
-# preload/*.c with it libguise-preload.so, holder/*.c with it guise-holder, capture/*.c
+# preload/ with it libguise-preload.so, holder/ and relay/ with it guise-holder, capture/*.c
 # guise-capture, bench/*.c guise-bench,
 # and each file of examples/ and of a folder of test/ a program. X_test.c beside X.c is a unit
 # test: a program that is built with the sanitizers and run by `make check`.
@@ -33,13 +33,14 @@ comma := ,
 # ---- what there is --------------------------------------------------------------------------
 
 lib_sources := $(filter-out %_test.c,$(wildcard lib/*/*.c))
-preload_sources := $(filter-out %_test.c,$(wildcard preload/*.c))
-holder_sources := $(filter-out %_test.c,$(wildcard holder/*.c))
+preload_sources := $(filter-out %_test.c,$(wildcard preload/*.c preload/*/*.c))
+relay_sources := $(filter-out %_test.c,$(wildcard relay/*.c))
+holder_sources := $(filter-out %_test.c,$(wildcard holder/*.c holder/*/*.c)) $(relay_sources)
 capture_sources := $(filter-out %_test.c,$(wildcard capture/*.c))
 bench_sources := $(wildcard bench/*.c)
 lib_tests := $(wildcard lib/*/*_test.c)
-preload_tests := $(wildcard preload/*_test.c)
-holder_tests := $(wildcard holder/*_test.c)
+preload_tests := $(wildcard preload/*_test.c preload/*/*_test.c)
+holder_tests := $(wildcard holder/*_test.c holder/*/*_test.c)
 capture_tests := $(wildcard capture/*_test.c)
 fuzzers := $(wildcard fuzz/*_fuzz.c)
 fuzz_sources := $(filter-out $(fuzzers),$(wildcard fuzz/*.c)) # what fuzzers share
@@ -72,7 +73,7 @@ help:
 
 # What every C file of the host side is compiled with; clang-tidy is given it, too.
 version := $(shell . ./versions.env && echo $$GUISE_VERSION)
-c_dialect := -std=gnu11 -D_GNU_SOURCE= -DGUISE_VERSION=$(version) -Iinclude -Ilib
+c_dialect := -std=gnu11 -D_GNU_SOURCE= -DGUISE_VERSION=$(version) -Iinclude -Ilib -I.
 c_warnings := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 c_flags := $(c_dialect) $(c_warnings) -fPIC -fvisibility=hidden -pthread
 # Sanitizers confuse the compiler's view of what is initialized: its warnings count without them.
@@ -120,7 +121,7 @@ $(BUILD)/libguise.so: $(call objects,$(lib_sources)) $(BUILD)/list/lib
 $(BUILD)/preload.map: preload/preload.map.in preload/calls.h Makefile
 	@mkdir -p $(@D)
 	$(call what,GEN,$@)
-	$(Q)$(CC) -E -P -x c $< -o $@
+	$(Q)$(CC) -E -P -x c -I. $< -o $@
 
 preload_map := $(if $(wildcard preload/preload.map.in),$(BUILD)/preload.map)
 
@@ -132,7 +133,7 @@ $(BUILD)/libguise-preload.so: $(call objects,$(preload_sources)) $(BUILD)/list/p
 		-o $@.new $(filter %.o,$^) $(BUILD)/libguise.a -l:libcares.a
 	@mv $@.new $@
 
-$(BUILD)/guise-holder: $(call objects,$(holder_sources)) $(BUILD)/list/holder $(BUILD)/libguise.a
+$(BUILD)/guise-holder: $(call objects,$(holder_sources)) $(BUILD)/list/holder $(BUILD)/list/relay $(BUILD)/libguise.a
 	$(call what,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread -Wl,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
 
@@ -181,7 +182,7 @@ $(BUILD)/unit/libguise.a: $(call test_objects,$(lib_sources)) $(BUILD)/list/lib
 $(BUILD)/unit/preload.a: $(call test_objects,$(preload_sources)) $(BUILD)/list/preload
 	$(make_archive)
 
-$(BUILD)/unit/holder.a: $(call test_objects,$(holder_sources)) $(BUILD)/list/holder
+$(BUILD)/unit/holder.a: $(call test_objects,$(holder_sources)) $(BUILD)/list/holder $(BUILD)/list/relay
 	$(make_archive)
 
 $(BUILD)/unit/capture.a: $(call test_objects,$(capture_sources)) $(BUILD)/list/capture

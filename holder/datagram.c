@@ -14,11 +14,11 @@
  * The other way round nobody can be told, for only the host's kernel may: a datagram
  * to a published port that no program has bound is dropped.
  */
-#include "datagram.h"
+#include "holder/datagram.h"
 
-#include "outward.h"
-#include "publish.h"
-#include "refusal.h"
+#include "holder/outward.h"
+#include "holder/publish.h"
+#include "holder/refusal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,9 +9,9 @@
  * to deliver and is not waited for. What came from a program by a published port or
  * a relayed address is delivered when the relay's connection has ended.
  */
-#include "drain.h"
+#include "holder/drain.h"
 
-#include "relay.h"
+#include "holder/relay.h"
 
 #include "host/sys.h"
 #include "region/bury.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Which lines of /proc/net/tcp are waited for. */
-#include "drain.h"
+#include "holder/drain.h"
 
 #include <stdio.h>
 

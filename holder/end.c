@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Ends of relays: sockets of the stack and of the host, handled alike. */
-#include "end.h"
+#include "holder/end.h"
 
-#include "relay.h"
+#include "holder/relay.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -29,9 +29,9 @@
  * is not told by the link's end; it takes a look at /proc. So does the question which
  * ports they serve.
  */
-#include "guests.h"
+#include "holder/guests.h"
 
-#include "nft.h"
+#include "holder/nft.h"
 
 #include "host/sys.h"
 #include "region/stack.h"

@@ -22,13 +22,13 @@
  * not the plan's fault), and the holder goes on to 6 with exit status 1.
  * docs/plan.md describes the plan and the descriptors.
  */
-#include "control.h"
-#include "drain.h"
-#include "enter.h"
-#include "members.h"
-#include "plan.h"
-#include "relay.h"
-#include "summary.h"
+#include "holder/control.h"
+#include "holder/drain.h"
+#include "holder/enter.h"
+#include "holder/members.h"
+#include "holder/plan.h"
+#include "holder/relay.h"
+#include "holder/summary.h"
 
 #include "host/sys.h"
 #include "link/link.h"

@@ -3,7 +3,7 @@
 #ifndef GUISE_HOLDER_MEMBERS_H
 #define GUISE_HOLDER_MEMBERS_H
 
-#include "control.h"
+#include "holder/control.h"
 
 #include "region/serve.h"
 

@@ -21,12 +21,12 @@
  * At most MOST requests are in the queue; further ones are dropped, and TCP repeats
  * them. One that was let through and then not accepted is given up after a while.
  */
-#include "outward.h"
+#include "holder/outward.h"
 
-#include "datagram.h"
-#include "guests.h"
-#include "ruleset.h"
-#include "stream.h"
+#include "holder/datagram.h"
+#include "holder/guests.h"
+#include "holder/ruleset.h"
+#include "holder/stream.h"
 
 #include "region/stack.h"
 #include "setup/nl.h"

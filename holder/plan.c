@@ -5,10 +5,10 @@
  * the first line that needs the stack, which is when it is booted; those that are
  * about the holder itself may stand anywhere.
  */
-#include "plan.h"
+#include "holder/plan.h"
 
-#include "control.h"
-#include "relay.h"
+#include "holder/control.h"
+#include "holder/relay.h"
 
 #include "guise/host_ops.h"
 #include "host/sys.h"

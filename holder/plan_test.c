@@ -3,7 +3,7 @@
  * Plans: what is taken apart without a stack, and, where there is a kernel
  * image, a plan with every directive that needs no device of the host.
  */
-#include "plan.h"
+#include "holder/plan.h"
 
 #include "guise/host_ops.h"
 #include "region/stack.h"

@@ -16,12 +16,12 @@
  * While it does not listen the socket is without SO_REUSEADDR, so that nobody else
  * may listen on its port.
  */
-#include "publish.h"
+#include "holder/publish.h"
 
-#include "datagram.h"
-#include "guests.h"
-#include "served.h"
-#include "stream.h"
+#include "holder/datagram.h"
+#include "holder/guests.h"
+#include "holder/served.h"
+#include "holder/stream.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -22,14 +22,14 @@
  * the one that ended it; it is therefore freed at the end of the turn, and its closed
  * descriptors say that nothing is to be done.
  */
-#include "relay.h"
+#include "holder/relay.h"
 
-#include "datagram.h"
-#include "outward.h"
-#include "publish.h"
-#include "refusal.h"
-#include "ruleset.h"
-#include "stream.h"
+#include "holder/datagram.h"
+#include "holder/outward.h"
+#include "holder/publish.h"
+#include "holder/refusal.h"
+#include "holder/ruleset.h"
+#include "holder/stream.h"
 
 #include "region/stack.h"
 #include "region/wait.h"

@@ -3,8 +3,8 @@
 #ifndef GUISE_HOLDER_RELAY_H
 #define GUISE_HOLDER_RELAY_H
 
-#include "end.h"
-#include "guests.h"
+#include "holder/end.h"
+#include "holder/guests.h"
 
 #include <netinet/in.h>
 #include <pthread.h>

@@ -22,10 +22,10 @@
  * wherever they lead, and so do those that come from the wire to an address of the
  * stack.
  */
-#include "ruleset.h"
+#include "holder/ruleset.h"
 
-#include "guests.h"
-#include "nft.h"
+#include "holder/guests.h"
+#include "holder/nft.h"
 
 #include "region/stack.h"
 #include "setup/nl.h"

@@ -4,7 +4,7 @@
  * wildcards, IPv6 sockets that take IPv4, and programs that serve one address only are
  * all seen as the stack sees them. Nothing is sent to the program.
  */
-#include "served.h"
+#include "holder/served.h"
 
 #include "setup/nl.h"
 

@@ -3,7 +3,7 @@
 #ifndef GUISE_HOLDER_STREAM_H
 #define GUISE_HOLDER_STREAM_H
 
-#include "relay.h"
+#include "holder/relay.h"
 
 /*
  * Takes over both descriptors: near is the one on which a program of the stack, or a

@@ -5,7 +5,7 @@
  * Of a stack that was lost only the region's counters are to be had; the
  * others are 0.
  */
-#include "summary.h"
+#include "holder/summary.h"
 
 #include <inttypes.h>
 #include <stdio.h>

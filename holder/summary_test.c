@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Counters are found by name in the kernel's two-line tables, or are 0. */
-#include "summary.h"
+#include "holder/summary.h"
 
 #include "test/tap.h"
 

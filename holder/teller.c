@@ -5,9 +5,9 @@
  * it, and the thread that serves the clients never waits. The teller has a copy of each
  * client's descriptor, in the order in which they asked.
  */
-#include "teller.h"
+#include "holder/teller.h"
 
-#include "report.h"
+#include "holder/report.h"
 
 #include "host/sys.h"
 

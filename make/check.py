@@ -38,6 +38,7 @@ C_FOLDERS = (
     "lib/",
     "preload/",
     "holder/",
+    "relay/",
     "capture/",
     "bench/",
     "examples/",

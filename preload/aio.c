@@ -13,8 +13,8 @@
  *
  * A position counts where the descriptor has one.
  */
-#include "completion.h"
-#include "preload.h"
+#include "preload/completion.h"
+#include "preload/preload.h"
 
 #include <aio.h>
 #include <fcntl.h>

@@ -9,8 +9,8 @@
  * thread has begun with can be cancelled. Whoever waits is woken by any answer
  * and looks again.
  */
-#include "completion.h"
-#include "preload.h"
+#include "preload/completion.h"
+#include "preload/preload.h"
 
 #include <netdb.h>
 #include <stdlib.h>

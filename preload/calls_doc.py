@@ -67,7 +67,7 @@ def read_list() -> list[Class]:
             "#define CLASS(class, meaning) @CLASS(#class, meaning)",
             "#define CALL(name, class, test, note) @CALL(#name, #class, #test, note)",
             "#define ALIAS(name, call) @ALIAS(#name, #call)",
-            '#include "calls.h"',
+            '#include "preload/calls.h"',
         ]
     )
     text = subprocess.run(

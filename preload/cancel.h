@@ -3,7 +3,7 @@
 #ifndef GUISE_PRELOAD_CANCEL_H
 #define GUISE_PRELOAD_CANCEL_H
 
-#include "preload.h"
+#include "preload/preload.h"
 
 extern __thread bool preload_cancellable
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));

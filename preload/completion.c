@@ -12,9 +12,9 @@
  * A forked child has none of the threads. What its parent has asked for never
  * comes there.
  */
-#include "completion.h"
+#include "preload/completion.h"
 #include "host/sys.h"
-#include "preload.h"
+#include "preload/preload.h"
 
 #include <semaphore.h>
 #include <stdlib.h>

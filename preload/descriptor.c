@@ -11,7 +11,7 @@
  *
  * In between the number is an unconnected AF_UNIX socket to whoever looks.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "guise/host_ops.h"
 #include "host/sys.h"

@@ -7,7 +7,7 @@
  * In a vfork child nothing is done: the threads are the parent's and go on. A
  * program with a handler for SIGABRT may come back from abort() by a jump.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "region/stack.h"
 

@@ -10,11 +10,11 @@
  * is not counted; nor are those of a process that is killed, or ends by
  * _exit().
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "host/sys.h"
 #include "region/stack.h"
-#include "trace.h"
+#include "preload/trace.h"
 
 #include <dirent.h>
 #include <fcntl.h>

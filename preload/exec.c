@@ -25,7 +25,7 @@
  * An epoll has no inode of its own. It is found by its number, where that was not
  * given to something else.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "host/probe.h"
 #include "host/sys.h"

@@ -16,8 +16,8 @@
 #include "host/probe.h"
 #include "host/sys.h"
 #include "region/stack.h"
-#include "place.h"
-#include "resolver.h"
+#include "preload/place.h"
+#include "preload/resolver.h"
 
 #include <fcntl.h>
 #include <stdarg.h>

@@ -26,7 +26,7 @@
  * child that was made by a system call that nobody saw, from its first call into the
  * stack on, where that is noticed (region/slot.c); it then joins anew.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "host/probe.h"
 #include "host/signal.h"
@@ -34,8 +34,8 @@
 #include "region/heir.h"
 #include "region/slot.h"
 #include "region/stack.h"
-#include "trap.h"
-#include "waiting.h"
+#include "preload/trap.h"
+#include "preload/waiting.h"
 
 #include <linux/sched.h>
 #include <sched.h>

@@ -10,9 +10,9 @@
  * The resolver's answers are in the order of RFC 6724, by the sources that
  * the stack would choose. AI_IDN: only names that are ASCII already.
  */
-#include "preload.h"
-#include "resolver.h"
-#include "service.h"
+#include "preload/preload.h"
+#include "preload/resolver.h"
+#include "preload/service.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -4,8 +4,8 @@
  * libc (that one is a file's matter), numbers where there is no name or none
  * is wanted.
  */
-#include "preload.h"
-#include "resolver.h"
+#include "preload/preload.h"
+#include "preload/resolver.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

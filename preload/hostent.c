@@ -4,8 +4,8 @@
  * many programs still call. The answer is copied into the caller's buffer, or
  * into one that lives until the next call.
  */
-#include "preload.h"
-#include "resolver.h"
+#include "preload/preload.h"
+#include "preload/resolver.h"
 
 #include <netinet/in.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
  * which are not hooked, free them: one block that starts with the first
  * interface, and a name each beside the array.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include <ifaddrs.h>
 #include <linux/if_addr.h>

@@ -12,7 +12,7 @@
  */
 #include "host/signal.h"
 #include "host/sys.h"
-#include "waiting.h"
+#include "preload/waiting.h"
 
 void preload_mask_on(struct preload_mask *saved, const sigset_t *mask)
 {

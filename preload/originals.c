@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* See originals.h. */
-#include "originals.h"
+#include "preload/originals.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,7 +10,7 @@ void *preload_originals[ORIGINALS];
 
 static const char *const names[ORIGINALS] = {
 #define CALL(name, class, test, note) #name,
-#include "calls.h"
+#include "preload/calls.h"
 };
 
 /* For a call that this libc does not have. */

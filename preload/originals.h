@@ -66,7 +66,7 @@ int _IO_putc(int c, FILE *f);
 
 enum preload_original {
 #define CALL(name, class, test, note) ORIGINAL_##name,
-#include "calls.h"
+#include "preload/calls.h"
 	ORIGINALS
 };
 

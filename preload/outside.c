@@ -13,13 +13,13 @@
  * whatever a linker makes, and in Go's programs the note with the build's name. A script is
  * what runs it.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "host/sys.h"
 #include "region/ask.h"
 #include "region/stack.h"
 #include "region/vcpu.h"
-#include "trap.h"
+#include "preload/trap.h"
 
 #include <elf.h>
 #include <fcntl.h>

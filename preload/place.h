@@ -3,7 +3,7 @@
 #ifndef GUISE_PRELOAD_PLACE_H
 #define GUISE_PRELOAD_PLACE_H
 
-#include "preload.h"
+#include "preload/preload.h"
 
 #include <dirent.h>
 

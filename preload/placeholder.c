@@ -11,7 +11,7 @@
  * numbers, and used again. Not one that somebody else may have: a duplicate, a
  * child, a receiver.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "host/sys.h"
 

@@ -12,10 +12,10 @@
  *
  * Time is the stack's: in simulated time a timeout is simulated, too.
  */
-#include "cancel.h"
+#include "preload/cancel.h"
 #include "host/probe.h"
 #include "host/sys.h"
-#include "waiting.h"
+#include "preload/waiting.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>

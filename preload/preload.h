@@ -14,7 +14,7 @@
 
 #include "guise/guise.h"
 #include "guise/syscall.h"
-#include "originals.h"
+#include "preload/originals.h"
 #include "region/fdmap.h"
 
 #include <errno.h>

@@ -14,9 +14,9 @@
  * Each lookup reads the files anew: a laptop's servers change. Other sources
  * of /etc/nsswitch.conf (mdns, ldap, sss, myhostname) are not asked.
  */
-#include "resolver.h"
+#include "preload/resolver.h"
 
-#include "preload.h"
+#include "preload/preload.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * records themselves. The forms with a state (res_nquery) ask the same servers
  * as the others: the state's own list is not used.
  */
-#include "preload.h"
-#include "resolver.h"
+#include "preload/preload.h"
+#include "preload/resolver.h"
 
 #include <resolv.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
  * that the virtual CPU orders all access to it: what guise's own code does with
  * it is nothing to report.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 HOOK const char *__asan_default_options(void);
 HOOK const char *__tsan_default_suppressions(void);

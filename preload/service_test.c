@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Services that need no /etc/services: ports by number, and what is refused. */
-#include "service.h"
+#include "preload/service.h"
 
 #include "test/tap.h"
 

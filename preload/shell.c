@@ -10,7 +10,7 @@
  * cancelled there kills its shell; a child of popen() does not have the streams of
  * earlier ones; fclose() of such a stream waits as pclose() does.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include <fcntl.h>
 #include <signal.h>

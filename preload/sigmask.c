@@ -5,11 +5,11 @@
  * trapped (trap.c): a thread that has such a signal blocked when it comes ends
  * its program. libc leaves signals of its own out in the same way.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "host/probe.h"
 #include "host/signal.h"
-#include "waiting.h"
+#include "preload/waiting.h"
 
 #include <signal.h>
 

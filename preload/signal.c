@@ -11,7 +11,7 @@
  */
 #include "host/signal.h"
 #include "host/sys.h"
-#include "preload.h"
+#include "preload/preload.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  * A socket that an action gives another number passes to the program, close-on-exec
  * or not: it is noted in the table.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "host/sys.h"
 

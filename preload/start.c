@@ -15,12 +15,12 @@
  * A vfork child shares the parent's memory, and with it the table, but has
  * descriptors of its own: what it closes must not be closed in the stack.
  */
-#include "preload.h"
+#include "preload/preload.h"
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/join.h"
 #include "region/stack.h"
-#include "trap.h"
+#include "preload/trap.h"
 
 #include <stdarg.h>
 #include <stdio.h>

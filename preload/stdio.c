@@ -17,7 +17,7 @@
  * fclose() and freopen() of such a FILE close the number inside libc: what
  * stands behind it in the stack goes first.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include <fcntl.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
  * Otherwise each is libc's own. What compilers make of these calls inside the
  * program (getc_unlocked(), putc_unlocked() and their like) is not seen.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include <stdarg.h>
 #include <stdio.h>

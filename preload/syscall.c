@@ -8,13 +8,13 @@
  *
  * Such a call is no cancellation point, whatever its hook is.
  */
-#include "trap.h"
+#include "preload/trap.h"
 
 #include "host/probe.h"
 #include "host/signal.h"
 #include "host/sys.h"
-#include "place.h"
-#include "waiting.h"
+#include "preload/place.h"
+#include "preload/waiting.h"
 
 #include <linux/seccomp.h>
 #include <sched.h>

@@ -5,7 +5,7 @@
  * most processes (those of a shell script) never do. The child of one that has none
  * has a table in memory of its own until then.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "host/sys.h"
 #include "region/stack.h"

@@ -5,9 +5,9 @@
  */
 #include "host/signal.h"
 #include "host/sys.h"
-#include "preload.h"
-#include "trap.h"
-#include "waiting.h"
+#include "preload/preload.h"
+#include "preload/trap.h"
+#include "preload/waiting.h"
 
 #include <stdlib.h>
 #include <threads.h>

@@ -7,9 +7,9 @@
  *
  * errno is as before, for the hook has not returned.
  */
-#include "trace.h"
+#include "preload/trace.h"
 
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "host/sys.h"
 

@@ -16,7 +16,7 @@
  * nobody sees, and ends the program with an error where it may not. So a program that
  * has one is let go as soon as it has joined.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "host/probe.h"
 #include "host/sys.h"

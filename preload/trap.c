@@ -36,11 +36,11 @@
  * SIGSYS must never be blocked (sigmask.c). A program that uses the dispatch for
  * itself (Wine) has it; raw calls of that thread are the program's affair.
  */
-#include "trap.h"
+#include "preload/trap.h"
 
 #include "host/signal.h"
 #include "host/sys.h"
-#include "preload.h"
+#include "preload/preload.h"
 #include "region/stack.h"
 
 #include <stdarg.h>

@@ -10,7 +10,7 @@
  * register is turned twice around, by 3, 13, 51 and 61 bits, and another one given its own value
  * (its manual: "The Client Request mechanism"; valgrind/valgrind.h).
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #define RUNNING_ON_VALGRIND 0x1001
 

@@ -3,7 +3,7 @@
 #ifndef GUISE_PRELOAD_WAITING_H
 #define GUISE_PRELOAD_WAITING_H
 
-#include "preload.h"
+#include "preload/preload.h"
 
 #include <signal.h>
 #include <time.h>

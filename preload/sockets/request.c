@@ -10,7 +10,7 @@
  * request on a host socket of AF_UNIX or AF_NETLINK is answered by the stack.
  * The host's other families (AF_CAN) have interfaces there.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include <linux/sockios.h>
 #include <stdarg.h>

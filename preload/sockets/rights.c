@@ -9,7 +9,7 @@
  * stranger, who himself holds a socket that was never connected. What nobody
  * takes the stack drops when it needs the place (kernel/handover.c).
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "guise/host_ops.h"
 #include "host/probe.h"

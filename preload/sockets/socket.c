@@ -8,9 +8,9 @@
  * built with then fail with EAFNOSUPPORT, as on a host without them; had they
  * stayed on the host, they would have left through its stack.
  */
-#include "cancel.h"
+#include "preload/cancel.h"
 #include "region/stack.h"
-#include "trace.h"
+#include "preload/trace.h"
 
 #include <linux/netlink.h>
 #include <netinet/in.h>

@@ -10,7 +10,7 @@
  * not, and the ring stays until the process ends. All else that is mapped is the host's,
  * straight to its kernel: allocators are among the callers.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "guise/host_ops.h"
 #include "host/sys.h"

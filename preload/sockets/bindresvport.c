@@ -4,7 +4,7 @@
  * libc's own binds inside libc. Ports from 512 on, beginning with another one
  * in each process.
  */
-#include "preload.h"
+#include "preload/preload.h"
 
 #include "host/sys.h"
 
