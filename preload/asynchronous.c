@@ -9,7 +9,7 @@
  * thread has begun with can be cancelled. Whoever waits is woken by any answer
  * and looks again.
  */
-#include "preload/completion.h"
+#include "preload/wait/completion.h"
 #include "preload/preload.h"
 
 #include <netdb.h>

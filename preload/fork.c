@@ -35,7 +35,7 @@
 #include "region/slot.h"
 #include "region/stack.h"
 #include "preload/trap.h"
-#include "preload/waiting.h"
+#include "preload/wait/waiting.h"
 
 #include <linux/sched.h>
 #include <sched.h>

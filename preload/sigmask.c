@@ -9,7 +9,7 @@
 
 #include "host/probe.h"
 #include "host/signal.h"
-#include "preload/waiting.h"
+#include "preload/wait/waiting.h"
 
 #include <signal.h>
 

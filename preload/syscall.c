@@ -14,7 +14,7 @@
 #include "host/signal.h"
 #include "host/sys.h"
 #include "preload/place.h"
-#include "preload/waiting.h"
+#include "preload/wait/waiting.h"
 
 #include <linux/seccomp.h>
 #include <sched.h>

@@ -7,7 +7,7 @@
 #include "host/sys.h"
 #include "preload/preload.h"
 #include "preload/trap.h"
-#include "preload/waiting.h"
+#include "preload/wait/waiting.h"
 
 #include <stdlib.h>
 #include <threads.h>

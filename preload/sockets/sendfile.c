@@ -14,7 +14,7 @@
  * is lost when the other end takes less. Two threads that read one source at
  * the same time would see the same data twice.
  */
-#include "preload/cancel.h"
+#include "preload/wait/cancel.h"
 #include "host/probe.h"
 #include "host/signal.h"
 #include "host/sys.h"

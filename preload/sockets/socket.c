@@ -8,7 +8,7 @@
  * built with then fail with EAFNOSUPPORT, as on a host without them; had they
  * stayed on the host, they would have left through its stack.
  */
-#include "preload/cancel.h"
+#include "preload/wait/cancel.h"
 #include "region/stack.h"
 #include "preload/trace.h"
 

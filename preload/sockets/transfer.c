@@ -4,7 +4,7 @@
  * ones give EFAULT; so there is nothing to do here but to find the descriptor.
  * What only makes sense with a position in a file, the stack refuses (ESPIPE).
  */
-#include "preload/cancel.h"
+#include "preload/wait/cancel.h"
 #include "host/probe.h"
 
 HOOK ssize_t read(int fd, void *buf, size_t n)

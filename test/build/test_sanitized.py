@@ -163,8 +163,8 @@ def run_wrong(tmp_path: Path, tree: Path, mistake: str) -> tuple[int, list[str]]
 @pytest.mark.parametrize(
     ("mistake", "words"),
     [
-        ("overflow", r"ERROR: AddressSanitizer: heap-buffer-overflow(?:.*\n)+?.* preload/poll.c:"),
-        ("misaligned", r"preload/poll.c:\d+:\d+: runtime error: .* misaligned address"),
+        ("overflow", r"ERROR: AddressSanitizer: heap-buffer-overflow(?:.*\n)+?.* preload/wait/poll.c:"),
+        ("misaligned", r"preload/wait/poll.c:\d+:\d+: runtime error: .* misaligned address"),
     ],
 )
 def test_an_error_is_found(tree: Path, tmp_path: Path, mistake: str, words: str) -> None:

@@ -25,10 +25,10 @@
  *
  * EPOLLONESHOT on a nested epoll holds for each of its halves.
  */
-#include "preload/cancel.h"
+#include "preload/wait/cancel.h"
 #include "host/probe.h"
 #include "host/sys.h"
-#include "preload/waiting.h"
+#include "preload/wait/waiting.h"
 
 #include <string.h>
 #include <sys/epoll.h>

@@ -16,10 +16,10 @@
  * descriptors is long: a power of two. guise's own descriptors make that table
  * longer, so such a number is cut to what the others would need.
  */
-#include "preload/cancel.h"
+#include "preload/wait/cancel.h"
 #include "host/probe.h"
 #include "host/sys.h"
-#include "preload/waiting.h"
+#include "preload/wait/waiting.h"
 
 #include <stdlib.h>
 #include <string.h>

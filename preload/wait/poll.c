@@ -12,10 +12,10 @@
  *
  * Time is the stack's: in simulated time a timeout is simulated, too.
  */
-#include "preload/cancel.h"
+#include "preload/wait/cancel.h"
 #include "host/probe.h"
 #include "host/sys.h"
-#include "preload/waiting.h"
+#include "preload/wait/waiting.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -12,7 +12,7 @@
  * A forked child has none of the threads. What its parent has asked for never
  * comes there.
  */
-#include "preload/completion.h"
+#include "preload/wait/completion.h"
 #include "host/sys.h"
 #include "preload/preload.h"
 

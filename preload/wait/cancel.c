@@ -21,7 +21,7 @@
  * a cancellation point wherever the thread is but inside the stack. Such a thread
  * ends late if it blocks the signal.
  */
-#include "preload/cancel.h"
+#include "preload/wait/cancel.h"
 
 #include "host/signal.h"
 #include "region/stack.h"

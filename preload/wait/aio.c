@@ -13,7 +13,7 @@
  *
  * A position counts where the descriptor has one.
  */
-#include "preload/completion.h"
+#include "preload/wait/completion.h"
 #include "preload/preload.h"
 
 #include <aio.h>

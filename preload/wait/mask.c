@@ -12,7 +12,7 @@
  */
 #include "host/signal.h"
 #include "host/sys.h"
-#include "preload/waiting.h"
+#include "preload/wait/waiting.h"
 
 void preload_mask_on(struct preload_mask *saved, const sigset_t *mask)
 {
