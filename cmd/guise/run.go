@@ -177,7 +177,7 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 		os.Setenv("GUISE_TRACE", "1") // for what becomes the program (preload/trace.c)
 	}
 	if f.mode == modePreload {
-		os.Setenv("GUISE_OUTSIDE", "quiet") // asked for, so known (preload/outside.c)
+		os.Setenv("GUISE_OUTSIDE", "quiet") // asked for, so known (preload/process/outside.c)
 	}
 	if f.stack != "" {
 		return f.runOn(cmd, command)

@@ -165,7 +165,7 @@ struct guise_proc {
 	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
 	uint32_t untraced;   /* the holder is not its tracer */
 	uint32_t marks_n;
-	uint64_t marks;     /* struct guise_mark[]: what its program is to find; preload/exec.c */
+	uint64_t marks;     /* struct guise_mark[]: what its program is to find; preload/process/exec.c */
 	uint32_t ask;       /* futex: enum guise_ask; lib/region/ask.c */
 	int32_t ask_about;  /* a pid, or 0: its own */
 	int32_t ask_answer; /* 0 or -errno */
@@ -298,7 +298,7 @@ struct guise_region {
 	uint64_t sockets;   /* private sockets made */
 	uint64_t waits, kicks, leads, pump_turns;
 
-	struct guise_outside outside[GUISE_MAX_OUTSIDE]; /* preload/outside.c */
+	struct guise_outside outside[GUISE_MAX_OUTSIDE]; /* preload/process/outside.c */
 	struct guise_link links[GUISE_MAX_LINKS];
 	struct guise_proc procs[GUISE_MAX_PROCS];
 };
