@@ -17,7 +17,7 @@
 #include "host/sys.h"
 #include "region/stack.h"
 #include "preload/place.h"
-#include "preload/resolver.h"
+#include "preload/names/resolver.h"
 
 #include <fcntl.h>
 #include <stdarg.h>

@@ -176,7 +176,7 @@ def test_an_error_is_found(tree: Path, tmp_path: Path, mistake: str, words: str)
 def test_a_leak_is_found(tree: Path, tmp_path: Path) -> None:
     status, found = run_wrong(tmp_path, tree, "leak")
     assert status == 0
-    assert len(found) == 1 and "preload/getaddrinfo.c:" in found[0]
+    assert len(found) == 1 and "preload/names/getaddrinfo.c:" in found[0]
 
 
 def test_no_mistake_is_no_report(tree: Path, tmp_path: Path) -> None:

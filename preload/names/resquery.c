@@ -5,7 +5,7 @@
  * as the others: the state's own list is not used.
  */
 #include "preload/preload.h"
-#include "preload/resolver.h"
+#include "preload/names/resolver.h"
 
 #include <resolv.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * into one that lives until the next call.
  */
 #include "preload/preload.h"
-#include "preload/resolver.h"
+#include "preload/names/resolver.h"
 
 #include <netinet/in.h>
 #include <stdint.h>

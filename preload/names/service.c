@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* See service.h. The rules and their order are libc's. */
-#include "preload/service.h"
+#include "preload/names/service.h"
 
 #include <errno.h>
 #include <stdbool.h>

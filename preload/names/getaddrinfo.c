@@ -11,8 +11,8 @@
  * the stack would choose. AI_IDN: only names that are ASCII already.
  */
 #include "preload/preload.h"
-#include "preload/resolver.h"
-#include "preload/service.h"
+#include "preload/names/resolver.h"
+#include "preload/names/service.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The resolver options of resolv.conf(5) that c-ares leaves to its caller. */
-#include "preload/resolver.h"
+#include "preload/names/resolver.h"
 
 #include <ctype.h>
 #include <stdlib.h>

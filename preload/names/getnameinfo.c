@@ -5,7 +5,7 @@
  * is wanted.
  */
 #include "preload/preload.h"
-#include "preload/resolver.h"
+#include "preload/names/resolver.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

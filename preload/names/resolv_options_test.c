@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What is taken from resolv.conf and $RES_OPTIONS. */
-#include "preload/resolver.h"
+#include "preload/names/resolver.h"
 
 #include "test/tap.h"
 

@@ -14,7 +14,7 @@
  * Each lookup reads the files anew: a laptop's servers change. Other sources
  * of /etc/nsswitch.conf (mdns, ldap, sss, myhostname) are not asked.
  */
-#include "preload/resolver.h"
+#include "preload/names/resolver.h"
 
 #include "preload/preload.h"
 

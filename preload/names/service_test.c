@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Services that need no /etc/services: ports by number, and what is refused. */
-#include "preload/service.h"
+#include "preload/names/service.h"
 
 #include "test/tap.h"
 
