@@ -13,7 +13,7 @@
 #include "host/probe.h"
 #include "host/signal.h"
 #include "host/sys.h"
-#include "preload/place.h"
+#include "preload/files/place.h"
 #include "preload/wait/waiting.h"
 
 #include <linux/seccomp.h>

@@ -6,7 +6,7 @@
  *
  * The stack is asked by statx(2), whose structure is the same on every processor.
  */
-#include "preload/place.h"
+#include "preload/files/place.h"
 
 #include "host/probe.h"
 

@@ -14,7 +14,7 @@
  * host, and what follows a chdir() into one of the folders above are the host's:
  * its folders of these names show the host.
  */
-#include "preload/place.h"
+#include "preload/files/place.h"
 
 #include "host/probe.h"
 #include "host/sys.h"

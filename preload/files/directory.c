@@ -7,7 +7,7 @@
  * An entry's name is looked at first, and the directory only when the name is
  * the number of one of guise's own.
  */
-#include "preload/place.h"
+#include "preload/files/place.h"
 
 #include "host/sys.h"
 

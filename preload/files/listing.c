@@ -7,7 +7,7 @@
  * descriptor and a lock). What libc itself reads by folder (glob, scandir, nftw, fts) is
  * the host's.
  */
-#include "preload/place.h"
+#include "preload/files/place.h"
 
 #include <fcntl.h>
 #include <stdint.h>

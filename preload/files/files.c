@@ -16,7 +16,7 @@
 #include "host/probe.h"
 #include "host/sys.h"
 #include "region/stack.h"
-#include "preload/place.h"
+#include "preload/files/place.h"
 #include "preload/names/resolver.h"
 
 #include <fcntl.h>
