@@ -20,7 +20,7 @@
 #include "host/sys.h"
 #include "region/join.h"
 #include "region/stack.h"
-#include "preload/trap.h"
+#include "preload/raw/trap.h"
 
 #include <stdarg.h>
 #include <stdio.h>

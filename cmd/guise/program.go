@@ -164,7 +164,7 @@ func unpreloadable(path string) string {
 }
 
 // rawCallsAreSeen says whether the preload library can see system calls that a program makes
-// without the C library (preload/trap.c): switching off what is off works where it exists.
+// without the C library (preload/raw/trap.c): switching off what is off works where it exists.
 func rawCallsAreSeen() bool {
 	const setSyscallUserDispatch, off = 59, 0
 	return runtime.GOARCH == "amd64" && unix.Prctl(setSyscallUserDispatch, off, 0, 0, 0) == nil

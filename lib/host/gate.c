@@ -3,7 +3,7 @@
  * The instruction that makes guise's own system calls of the host.
  *
  * In a preloaded program the host's kernel may let only those instructions
- * through that lie in libc (preload/trap.c). So the one that guise uses is
+ * through that lie in libc (preload/raw/trap.c). So the one that guise uses is
  * found by a pointer: at first one here, later one of libc's.
  */
 #include "host/sys.h"

@@ -13,7 +13,7 @@
  * SIGSEGV and SIGBUS go here first in any case: a fault inside the image's
  * guarded copies is a bad user pointer, and continues at their fix-up.
  *
- * So is SIGSYS once a trap for system calls is set (preload/trap.c). While a
+ * So is SIGSYS once a trap for system calls is set (preload/raw/trap.c). While a
  * handler runs none of the three is blocked.
  *
  * What cannot be blocked is kept here meanwhile, up to 8 signals: these three, when

@@ -34,7 +34,7 @@
 #include "region/heir.h"
 #include "region/slot.h"
 #include "region/stack.h"
-#include "preload/trap.h"
+#include "preload/raw/trap.h"
 #include "preload/wait/waiting.h"
 
 #include <linux/sched.h>

@@ -19,7 +19,7 @@
 #include "region/ask.h"
 #include "region/stack.h"
 #include "region/vcpu.h"
-#include "preload/trap.h"
+#include "preload/raw/trap.h"
 
 #include <elf.h>
 #include <fcntl.h>

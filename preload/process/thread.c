@@ -6,7 +6,7 @@
 #include "host/signal.h"
 #include "host/sys.h"
 #include "preload/preload.h"
-#include "preload/trap.h"
+#include "preload/raw/trap.h"
 #include "preload/wait/waiting.h"
 
 #include <stdlib.h>

@@ -36,7 +36,7 @@
  * SIGSYS must never be blocked (sigmask.c). A program that uses the dispatch for
  * itself (Wine) has it; raw calls of that thread are the program's affair.
  */
-#include "preload/trap.h"
+#include "preload/raw/trap.h"
 
 #include "host/signal.h"
 #include "host/sys.h"

@@ -8,7 +8,7 @@
  *
  * Such a call is no cancellation point, whatever its hook is.
  */
-#include "preload/trap.h"
+#include "preload/raw/trap.h"
 
 #include "host/probe.h"
 #include "host/signal.h"
