@@ -25,7 +25,7 @@
 #include "holder/control.h"
 #include "holder/drain.h"
 #include "holder/enter.h"
-#include "holder/members.h"
+#include "holder/members/members.h"
 #include "holder/plan.h"
 #include "holder/relay.h"
 #include "holder/summary.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * ptrace(2) of the program. A process has one tracer, which on a stack is the holder
- * (holder/tracer.c). A program that wants to trace one is told EPERM by the host's
+ * (holder/members/tracer.c). A program that wants to trace one is told EPERM by the host's
  * kernel then; so the holder is asked to let go, and the program tries again.
  *
  * And one that is traced gets no privilege from a setuid program that it executes,

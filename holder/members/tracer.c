@@ -39,7 +39,7 @@
  * letting go of it takes until the child is done. The freezer of control groups
  * is not seen here: it freezes the owner of the virtual CPU, too.
  */
-#include "holder/tracer.h"
+#include "holder/members/tracer.h"
 
 #include "host/sys.h"
 #include "region/finish.h"

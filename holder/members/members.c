@@ -17,10 +17,10 @@
  * long as somebody, somewhere, still has a copy of the ticket, or of one that the
  * control socket gave (control.c).
  */
-#include "holder/members.h"
+#include "holder/members/members.h"
 
 #include "holder/guests.h"
-#include "holder/tracer.h"
+#include "holder/members/tracer.h"
 
 #include "host/sys.h"
 #include "region/bury.h"
