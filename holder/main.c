@@ -22,7 +22,7 @@
  * not the plan's fault), and the holder goes on to 6 with exit status 1.
  * docs/plan.md describes the plan and the descriptors.
  */
-#include "holder/control.h"
+#include "holder/control/control.h"
 #include "holder/drain.h"
 #include "holder/enter.h"
 #include "holder/members/members.h"

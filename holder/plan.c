@@ -7,7 +7,7 @@
  */
 #include "holder/plan.h"
 
-#include "holder/control.h"
+#include "holder/control/control.h"
 #include "holder/relay.h"
 
 #include "guise/host_ops.h"

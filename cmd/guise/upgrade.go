@@ -13,7 +13,7 @@ import (
 	"guise/internal/plan"
 )
 
-// forever is as long as a drain can be (holder/control.c).
+// forever is as long as a drain can be (holder/control/control.c).
 const forever = 10 * 365 * 24 * time.Hour
 
 func newUpgrade() *cobra.Command {

@@ -3,7 +3,7 @@
 #ifndef GUISE_HOLDER_MEMBERS_H
 #define GUISE_HOLDER_MEMBERS_H
 
-#include "holder/control.h"
+#include "holder/control/control.h"
 
 #include "region/serve.h"
 

@@ -8,7 +8,7 @@
  * The memory of a stack is what its region takes of the host's: pages of the memfd
  * that were written once. They are not given back before the stack ends.
  */
-#include "holder/report.h"
+#include "holder/control/report.h"
 
 #include "host/sys.h"
 #include "region/stack.h"

@@ -4,7 +4,7 @@
  * each of which adds and removes what is its own under a lock of the folder. This is the
  * holder's part of that; the rest is in internal/rundir and internal/holder/socket.go.
  */
-#include "holder/run_folder.h"
+#include "holder/control/run_folder.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@
  * it, and the thread that serves the clients never waits. The teller has a copy of each
  * client's descriptor, in the order in which they asked.
  */
-#include "holder/teller.h"
+#include "holder/control/teller.h"
 
-#include "holder/report.h"
+#include "holder/control/report.h"
 
 #include "host/sys.h"
 

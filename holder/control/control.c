@@ -30,12 +30,12 @@
  * the stack can tell is a thread's of its own (teller.c). What it cannot tell, it does not
  * answer, and the client has its own patience.
  */
-#include "holder/control.h"
+#include "holder/control/control.h"
 
 #include "holder/guests.h"
-#include "holder/report.h"
-#include "holder/run_folder.h"
-#include "holder/teller.h"
+#include "holder/control/report.h"
+#include "holder/control/run_folder.h"
+#include "holder/control/teller.h"
 
 #include "host/sys.h"
 #include "region/stack.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The number of sockets is found in the kernel's text, or is not known. */
-#include "holder/report.h"
+#include "holder/control/report.h"
 
 #include "test/tap.h"
 
