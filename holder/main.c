@@ -24,7 +24,7 @@
  */
 #include "holder/control/control.h"
 #include "holder/drain.h"
-#include "holder/enter.h"
+#include "holder/guests/enter.h"
 #include "holder/members/members.h"
 #include "holder/plan.h"
 #include "holder/relay.h"

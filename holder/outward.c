@@ -24,7 +24,7 @@
 #include "holder/outward.h"
 
 #include "holder/datagram.h"
-#include "holder/guests.h"
+#include "holder/guests/guests.h"
 #include "holder/ruleset.h"
 #include "holder/stream.h"
 

@@ -19,7 +19,7 @@
 #include "holder/publish.h"
 
 #include "holder/datagram.h"
-#include "holder/guests.h"
+#include "holder/guests/guests.h"
 #include "holder/served.h"
 #include "holder/stream.h"
 

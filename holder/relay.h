@@ -4,7 +4,7 @@
 #define GUISE_HOLDER_RELAY_H
 
 #include "holder/end.h"
-#include "holder/guests.h"
+#include "holder/guests/guests.h"
 
 #include <netinet/in.h>
 #include <pthread.h>

@@ -24,7 +24,7 @@
  */
 #include "holder/ruleset.h"
 
-#include "holder/guests.h"
+#include "holder/guests/guests.h"
 #include "holder/nft.h"
 
 #include "region/stack.h"

@@ -32,7 +32,7 @@
  */
 #include "holder/control/control.h"
 
-#include "holder/guests.h"
+#include "holder/guests/guests.h"
 #include "holder/control/report.h"
 #include "holder/control/run_folder.h"
 #include "holder/control/teller.h"

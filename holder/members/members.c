@@ -19,7 +19,7 @@
  */
 #include "holder/members/members.h"
 
-#include "holder/guests.h"
+#include "holder/guests/guests.h"
 #include "holder/members/tracer.h"
 
 #include "host/sys.h"

@@ -18,7 +18,7 @@ import (
 	"guise/internal/plan"
 )
 
-// Guests are in a network namespace of their own (plan.Guests, holder/guests.c). It is made
+// Guests are in a network namespace of their own (plan.Guests, holder/guests/guests.c). It is made
 // by a process that guise starts, which is the first in it: with a user namespace where this
 // user may not make one without. It sets up what is there, hands over descriptors of all
 // that is needed of it, and ends; the namespace lasts while these, or guests, are there.

@@ -13,7 +13,7 @@
  *
  * Privileges end with exec: the user is nobody special in the new user namespace.
  */
-#include "holder/enter.h"
+#include "holder/guests/enter.h"
 
 #include <errno.h>
 #include <fcntl.h>

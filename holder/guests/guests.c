@@ -29,7 +29,7 @@
  * is not told by the link's end; it takes a look at /proc. So does the question which
  * ports they serve.
  */
-#include "holder/guests.h"
+#include "holder/guests/guests.h"
 
 #include "holder/nft.h"
 

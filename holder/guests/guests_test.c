@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Which lines of /proc/net/tcp and its like mean that a port is served. */
-#include "holder/guests.h"
+#include "holder/guests/guests.h"
 
 #include "test/tap.h"
 
