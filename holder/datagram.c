@@ -16,8 +16,8 @@
  */
 #include "holder/datagram.h"
 
-#include "holder/outward.h"
-#include "holder/publish.h"
+#include "holder/relay/outward.h"
+#include "holder/relay/publish.h"
 #include "holder/refusal.h"
 
 #include <errno.h>

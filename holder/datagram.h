@@ -3,7 +3,7 @@
 #ifndef GUISE_HOLDER_DATAGRAM_H
 #define GUISE_HOLDER_DATAGRAM_H
 
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 
 /* Where the stack's side of published ports comes from: 169.254.77.2 and its like. */
 #define RELAY_SOURCE4 "169.254.77.2"

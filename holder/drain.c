@@ -11,7 +11,7 @@
  */
 #include "holder/drain.h"
 
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 
 #include "host/sys.h"
 #include "region/bury.h"

@@ -2,7 +2,7 @@
 /* Ends of relays: sockets of the stack and of the host, handled alike. */
 #include "holder/end.h"
 
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 
 #include <errno.h>
 #include <netinet/in.h>

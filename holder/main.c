@@ -27,7 +27,7 @@
 #include "holder/guests/enter.h"
 #include "holder/members/members.h"
 #include "holder/plan.h"
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 #include "holder/summary.h"
 
 #include "host/sys.h"

@@ -8,7 +8,7 @@
 #include "holder/plan.h"
 
 #include "holder/control/control.h"
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 
 #include "guise/host_ops.h"
 #include "host/sys.h"

@@ -3,7 +3,7 @@
 #ifndef GUISE_HOLDER_REFUSAL_H
 #define GUISE_HOLDER_REFUSAL_H
 
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 
 int refusal_begin(struct relay *r);
 /* client sent payload bytes to dst: tell it, as from dst. */

@@ -3,7 +3,7 @@
 #ifndef GUISE_HOLDER_STREAM_H
 #define GUISE_HOLDER_STREAM_H
 
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 
 /*
  * Takes over both descriptors: near is the one on which a program of the stack, or a

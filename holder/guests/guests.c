@@ -31,7 +31,7 @@
  */
 #include "holder/guests/guests.h"
 
-#include "holder/nft.h"
+#include "holder/relay/nft.h"
 
 #include "host/sys.h"
 #include "region/stack.h"

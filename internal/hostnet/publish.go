@@ -56,7 +56,7 @@ func bind(p *plan.Publication) (int, netip.AddrPort, error) {
 }
 
 // reserve makes the port of a bound TCP socket its own. It is not to listen
-// yet (holder/publish.c), but does for a moment: only so the kernel says that
+// yet (holder/relay/publish.c), but does for a moment: only so the kernel says that
 // somebody else listens. Without SO_REUSEADDR from then on, nobody else can.
 func reserve(fd int, host netip.AddrPort, err error) (int, netip.AddrPort, error) {
 	if err == nil {

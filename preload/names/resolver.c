@@ -9,7 +9,7 @@
  * list "ADDR[:PORT],...", replaces the servers.
  *
  * A server that only the host can reach stands in the program's resolv.conf with an
- * address that the holder relays (files.c, holder/outward.c): here it is like any other.
+ * address that the holder relays (files.c, holder/relay/outward.c): here it is like any other.
  *
  * Each lookup reads the files anew: a laptop's servers change. Other sources
  * of /etc/nsswitch.conf (mdns, ldap, sss, myhostname) are not asked.

@@ -3,7 +3,7 @@
 #ifndef GUISE_HOLDER_PUBLISH_H
 #define GUISE_HOLDER_PUBLISH_H
 
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 
 struct publication;
 

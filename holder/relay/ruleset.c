@@ -22,10 +22,10 @@
  * wherever they lead, and so do those that come from the wire to an address of the
  * stack.
  */
-#include "holder/ruleset.h"
+#include "holder/relay/ruleset.h"
 
 #include "holder/guests/guests.h"
-#include "holder/nft.h"
+#include "holder/relay/nft.h"
 
 #include "region/stack.h"
 #include "setup/nl.h"

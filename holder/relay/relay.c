@@ -22,13 +22,13 @@
  * the one that ended it; it is therefore freed at the end of the turn, and its closed
  * descriptors say that nothing is to be done.
  */
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 
 #include "holder/datagram.h"
-#include "holder/outward.h"
-#include "holder/publish.h"
+#include "holder/relay/outward.h"
+#include "holder/relay/publish.h"
 #include "holder/refusal.h"
-#include "holder/ruleset.h"
+#include "holder/relay/ruleset.h"
 #include "holder/stream.h"
 
 #include "region/stack.h"

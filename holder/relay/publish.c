@@ -16,11 +16,11 @@
  * While it does not listen the socket is without SO_REUSEADDR, so that nobody else
  * may listen on its port.
  */
-#include "holder/publish.h"
+#include "holder/relay/publish.h"
 
 #include "holder/datagram.h"
 #include "holder/guests/guests.h"
-#include "holder/served.h"
+#include "holder/relay/served.h"
 #include "holder/stream.h"
 
 #include <arpa/inet.h>

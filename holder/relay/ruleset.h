@@ -3,7 +3,7 @@
 #ifndef GUISE_HOLDER_RULESET_H
 #define GUISE_HOLDER_RULESET_H
 
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 
 /* The queue that connection requests wait in, and the marks with which they
  * leave it: go on to the relay; refused; its host, or its network, cannot be reached. */

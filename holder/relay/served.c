@@ -4,7 +4,7 @@
  * wildcards, IPv6 sockets that take IPv4, and programs that serve one address only are
  * all seen as the stack sees them. Nothing is sent to the program.
  */
-#include "holder/served.h"
+#include "holder/relay/served.h"
 
 #include "setup/nl.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Addresses and ports of the packets that wait in the queue, however long they are. */
-#include "holder/outward.h"
+#include "holder/relay/outward.h"
 
 #include "test/tap.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* nft.h has the theory. */
-#include "holder/nft.h"
+#include "holder/relay/nft.h"
 
 #include "region/stack.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The addresses in a plan's relay lines, and which of them a destination is. */
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 
-#include "holder/outward.h"
+#include "holder/relay/outward.h"
 
 #include "test/tap.h"
 

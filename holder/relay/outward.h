@@ -3,7 +3,7 @@
 #ifndef GUISE_HOLDER_OUTWARD_H
 #define GUISE_HOLDER_OUTWARD_H
 
-#include "holder/relay.h"
+#include "holder/relay/relay.h"
 
 /* Sets up the queue, the listeners and the rules; 0 or -errno with a sentence. */
 int outward_begin(struct relay *r);

@@ -21,11 +21,11 @@
  * At most MOST requests are in the queue; further ones are dropped, and TCP repeats
  * them. One that was let through and then not accepted is given up after a while.
  */
-#include "holder/outward.h"
+#include "holder/relay/outward.h"
 
 #include "holder/datagram.h"
 #include "holder/guests/guests.h"
-#include "holder/ruleset.h"
+#include "holder/relay/ruleset.h"
 #include "holder/stream.h"
 
 #include "region/stack.h"
