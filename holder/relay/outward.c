@@ -23,10 +23,10 @@
  */
 #include "holder/relay/outward.h"
 
-#include "holder/datagram.h"
+#include "relay/datagram.h"
 #include "holder/guests/guests.h"
 #include "holder/relay/ruleset.h"
-#include "holder/stream.h"
+#include "relay/stream.h"
 
 #include "region/stack.h"
 #include "setup/nl.h"

@@ -18,10 +18,10 @@
  */
 #include "holder/relay/publish.h"
 
-#include "holder/datagram.h"
+#include "relay/datagram.h"
 #include "holder/guests/guests.h"
 #include "holder/relay/served.h"
-#include "holder/stream.h"
+#include "relay/stream.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -24,12 +24,12 @@
  */
 #include "holder/relay/relay.h"
 
-#include "holder/datagram.h"
+#include "relay/datagram.h"
 #include "holder/relay/outward.h"
 #include "holder/relay/publish.h"
-#include "holder/refusal.h"
+#include "relay/refusal.h"
 #include "holder/relay/ruleset.h"
-#include "holder/stream.h"
+#include "relay/stream.h"
 
 #include "region/stack.h"
 #include "region/wait.h"

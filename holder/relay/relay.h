@@ -3,7 +3,7 @@
 #ifndef GUISE_HOLDER_RELAY_H
 #define GUISE_HOLDER_RELAY_H
 
-#include "holder/end.h"
+#include "relay/end.h"
 #include "holder/guests/guests.h"
 
 #include <netinet/in.h>

@@ -23,7 +23,7 @@ type Guests struct {
 const GuestsLink = "guest0"
 
 // relayNetworks are those of the addresses that stand for the host's (publish.go), and from
-// which published ports are asked (holder/datagram.h).
+// which published ports are asked (relay/datagram.h).
 var relayNetworks = []netip.Prefix{
 	netip.MustParsePrefix("169.254.77.0/24"),
 	netip.MustParsePrefix("fd67:7569:7365::/64"),

@@ -14,11 +14,11 @@
  * The other way round nobody can be told, for only the host's kernel may: a datagram
  * to a published port that no program has bound is dropped.
  */
-#include "holder/datagram.h"
+#include "relay/datagram.h"
 
 #include "holder/relay/outward.h"
 #include "holder/relay/publish.h"
-#include "holder/refusal.h"
+#include "relay/refusal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * sends for a datagram to a closed port, with the headers of that datagram, by which
  * the stack finds the program's socket. IPv6's checksum is the kernel's work.
  */
-#include "holder/refusal.h"
+#include "relay/refusal.h"
 
 #include "region/stack.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Ends of relays: sockets of the stack and of the host, handled alike. */
-#include "holder/end.h"
+#include "relay/end.h"
 
 #include "holder/relay/relay.h"
 

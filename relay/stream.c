@@ -12,7 +12,7 @@
  * An end from which nothing is wanted at the moment is not watched at all, for its
  * hang-up would be reported again and again; it is noticed when it is used next.
  */
-#include "holder/stream.h"
+#include "relay/stream.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
