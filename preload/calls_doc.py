@@ -71,7 +71,7 @@ def read_list() -> list[Class]:
         ]
     )
     text = subprocess.run(
-        [*shlex.split(os.environ.get("CC", "cc")), "-E", "-P", "-x", "c", f"-I{HERE}", "-"],
+        [*shlex.split(os.environ.get("CC", "cc")), "-E", "-P", "-x", "c", f"-I{HERE.parent}", "-"],
         input=program,
         capture_output=True,
         text=True,
