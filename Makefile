@@ -60,14 +60,30 @@ test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard te
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(capture_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
-.PHONY: all arm64 help check check-all soak bench demo fuzz lint format install clean distclean FORCE
+.PHONY: all fetch fetch-arm64 fetch-check arm64 help check check-all soak bench demo fuzz lint format install clean distclean FORCE
 
 ## all: everything, into build/ (the default)
 all: $(BUILD)/guise-kernel $(programs)
 
 ## help: this list
 help:
-	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | awk -F': ' '{ printf "%-10s %s\n", $$1, $$2 }'
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | awk -F': ' '{ printf "%-11s %s\n", $$1, $$2 }'
+
+# ---- what comes from the network --------------------------------------------------------------
+
+## fetch: Go modules, and a newer Go where it is needed; the build needs no network then
+fetch:
+	@$(GO) mod download
+
+## fetch-arm64: the same, and Debian's libraries for arm64
+fetch-arm64: fetch
+	@. ./versions.env && make/arm64-root $$PACKAGES_ARM64 >/dev/null
+
+## fetch-check: the same, and the tools and servers of the tests
+fetch-check: fetch-arm64 $(BUILD)/test/unpacked
+	@make/venv python -c ''
+	@. ./versions.env && GO_AT_LEAST=$$GO_VERSION $(GO) run \
+		honnef.co/go/tools/cmd/staticcheck@$$STATICCHECK_VERSION -version >/dev/null
 
 # ---- C --------------------------------------------------------------------------------------
 

@@ -198,18 +198,29 @@ kbuild() {
 		make -C "$shadow" O="$out" ARCH=guise CROSS_COMPILE="$cross" CC="$cc" --no-print-directory "$@"
 }
 
+# What kbuild says, as one line that counts files; where nobody watches, one line
+# each 100 files. Warnings and errors pass. The shell reads line by line: an awk
+# may wait for a full buffer first, as Debian's mawk does.
+show_progress() {
+	n=0 every=100 start='' end='\n'
+	[ ! -t 2 ] || every=1 start='\r' end=''
+	while IFS= read -r line; do
+		case $line in
+		"  CC "* | "  AS "*)
+			n=$((n + 1))
+			# shellcheck disable=SC2059 # the format has the line's begin and end
+			[ $((n % every)) != 0 ] || printf "$start  KERNEL %d files of about 720$end" "$n"
+			;;
+		*warning[:\ ]* | *[Ee]rror[:\ ]*) printf '%s\n' "$line" ;;
+		esac
+	done
+	[ -n "$end" ] || [ "$n" = 0 ] || echo
+}
+
 # kbuild with a short account of its progress; its last words if it fails.
 compile() {
 	rm -f "$log.failed"
-	{ kbuild "$@" 2>&1 || : >"$log.failed"; } | tee "$log" |
-		awk -v every="$([ -t 2 ] && echo 1 || echo 100)" '
-			/^  (CC|AS) / && ++n % every == 0 {
-				printf "%s  KERNEL %d files of about 720%s", every == 1 ? "\r" : "", n,
-					every == 1 ? "" : "\n"
-				fflush()
-			}
-			/(warning|error|Error)[: ]/ { print; fflush() }
-			END { if (every == 1 && n) print "" }' >&2
+	{ kbuild "$@" 2>&1 || : >"$log.failed"; } | tee "$log" | show_progress >&2
 	if [ -e "$log.failed" ]; then
 		tail -n 20 "$log" >&2
 		fail "the kernel does not build; all that was said is in $log"

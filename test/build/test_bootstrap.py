@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """bootstrap takes a machine that has nothing to a build, and touches the machine only as far as
-it must: it asks for root only when a package is missing, and says which and why."""
+it must: it asks for root only when a package is missing, and says which and why. What comes from
+the network comes first, and at the end stands what to type."""
 
+import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from topology.process import Process, eventually
+from topology.side import wait_until_says
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,7 +67,7 @@ def test_asks_for_nothing_when_nothing_is_missing(machine: Machine) -> None:
     assert machine.bootstrap("check", "V=1").returncode == 0
     assert not machine.calls("sudo")
     assert not machine.calls("apt-get")
-    assert machine.calls("make") == ["make check V=1"]
+    assert machine.calls("make") == ["make fetch-check V=1", "make check V=1"]
 
 
 def test_installs_what_is_missing_and_says_why_it_needs_root(machine: Machine) -> None:
@@ -73,7 +78,7 @@ def test_installs_what_is_missing_and_says_why_it_needs_root(machine: Machine) -
     assert "needs root" in done.stderr and "password" in done.stderr
     assert machine.calls("apt-get")[-1].endswith("--no-install-recommends bison")
     assert len(machine.calls("sudo")) == 2
-    assert machine.calls("make") == ["make "]
+    assert machine.calls("make") == ["make fetch", "make "]
 
 
 def test_root_needs_no_sudo(machine: Machine) -> None:
@@ -125,3 +130,112 @@ def test_apt_that_fails_ends_it(machine: Machine) -> None:
     assert done.returncode == 1
     assert "Debian 12 or 13" in done.stderr
     assert not machine.calls("make")
+
+
+# The programs that the README's commands use and a minimal Debian lacks, with their packages.
+PACKAGES = {
+    "curl": "curl",
+    "ip": "iproute2",
+    "iperf3": "iperf3",
+    "make": "make",
+    "python3": "python3",
+    "ss": "iproute2",
+    "sudo": "sudo",
+}
+
+
+def test_brings_what_the_readme_types(machine: Machine) -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    lines = "\n".join(re.findall(r"^\$ (.*)", readme, re.MULTILINE))
+    used = {package for name, package in PACKAGES.items() if re.search(rf"\b{name}\b", lines)}
+    assert {"iproute2", "iperf3", "curl"} <= used
+    # passt is what `guise run` itself starts without root.
+    for package in {*used, "passt"}:
+        lacks(machine, package)
+        assert machine.bootstrap().returncode == 0
+        assert machine.calls("apt-get")[-1].endswith(f" {package}")
+
+
+def test_fetches_before_it_compiles(machine: Machine) -> None:
+    """Without a network it ends at once, and has compiled nothing."""
+    machine.has("make", '[ "$1" = all ]')
+    done = machine.bootstrap("BUILD=x", "all")
+    assert done.returncode == 1
+    assert machine.calls("make") == ["make fetch BUILD=x"]
+    assert "could not be fetched" in done.stderr and "nothing was compiled" in done.stderr
+
+
+def test_ends_with_what_is_ready_and_what_to_type(machine: Machine) -> None:
+    end = "bootstrap: guise is ready in {}; try: {}/guise run -- ip -br addr"
+    assert machine.bootstrap().stderr.splitlines()[-1] == end.format("build", "build")
+    there = machine.bootstrap("all", "BUILD=/tmp/b").stderr.splitlines()[-1]
+    assert there == end.format("/tmp/b", "/tmp/b")
+    # What make says of tests is the end of that.
+    assert "ready" not in machine.bootstrap("check").stderr
+    machine.has("make", '[ "$1" = fetch ]')
+    failed = machine.bootstrap()
+    assert failed.returncode == 1
+    assert "ready" not in failed.stderr
+
+
+def test_what_is_fetched_suffices(tmp_path: Path) -> None:
+    """The build's Go modules are there after `make fetch`, and go needs no network then."""
+    ours = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}
+    env = {key: value for key, value in os.environ.items() if key not in ours}
+    asked = ["make/go", "env", "GOMODCACHE", "GOPROXY"]
+    told = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True)
+    cache, proxy = told.stdout.split()
+    # The modules that this machine has; from the network only what it lacks.
+    env["GOPROXY"] = f"file://{cache}/cache/download,{proxy}"
+    env["GOMODCACHE"] = str(tmp_path)
+    env["GOFLAGS"] = "-modcacherw"
+    subprocess.run(["make", "fetch"], cwd=ROOT, env=env, check=True, capture_output=True)
+    subprocess.run(
+        ["make/go", "list", "-deps", "./..."],
+        cwd=ROOT,
+        env={**env, "GOPROXY": "off"},
+        check=True,
+        capture_output=True,
+    )
+
+
+# A kernel that "compiles" a hundred files, and then goes on when it is told to.
+MAKE = """
+for word; do
+    case $word in
+    O=*) out=${word#O=} ;;
+    esac
+done
+case $* in
+*allnoconfig)
+    mkdir -p "$out" && cp "$KCONFIG_ALLCONFIG" "$out/.config" ;;
+*)
+    i=0
+    while [ $i -lt 100 ]; do i=$((i + 1)); echo "  CC      file$i.o"; done
+    until [ -e "$GO_ON" ]; do sleep 0.05; done
+    exit 1 ;;
+esac
+"""
+
+
+def test_progress_is_shown_while_the_kernel_compiles(tmp_path: Path, machine: Machine) -> None:
+    """Also where awk is Debian's mawk, which reads a pipe in blocks."""
+    machine.has("make", MAKE)
+    checkout, tree = tmp_path / "guise", tmp_path / "tree"
+    for name in ("linux/build.sh", "linux/configs", "include", "versions.env"):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).symlink_to(ROOT / name)
+    (tree / "arch").mkdir(parents=True)
+    (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 12\n")
+    if mawk := shutil.which("mawk"):
+        (machine.bin / "awk").symlink_to(mawk)
+    environment = {
+        "PATH": f"{machine.bin}:{os.environ['PATH']}",
+        "KERNEL_SRC": str(tree),
+        "XDG_CACHE_HOME": str(tmp_path),
+        "GO_ON": str(tmp_path / "go_on"),
+    }
+    with Process([checkout / "linux/build.sh", tmp_path / "build"], env=environment) as build:
+        wait_until_says(build, "KERNEL 100 files")
+        (tmp_path / "go_on").touch()
+        eventually(lambda: not build.running(), "the build ends")
