@@ -5,7 +5,9 @@ make/check.py PART...   (of: lint unit go pytest pytest-all soak format)
 
 Every linter, every C unit test (or every line of one that speaks TAP), every Go
 test and every pytest test counts as one. All parts run, whatever fails; the last
-line is the sum, and the exit status says whether all of it is well. The Makefile
+line is the sum, and the exit status says whether all of it is well. A part of which
+too much was skipped, or was never found, has failed (FLOORS): else a machine that
+cannot run the tests would be the one on which all of them pass. The Makefile
 hands over C_DIALECT, the compiler's flags that matter for reading the C files, and
 UNIT_TESTS, the unit tests that it has built.
 """
@@ -70,6 +72,25 @@ class Tally:
 
 def say(text: str) -> None:
     print(text, flush=True)
+
+
+@dataclass(frozen=True)
+class Floor:
+    """How much of a part must have been executed: passed or failed, not skipped."""
+
+    least: int  # tests; some nine tenths of what there are: raised when many come, lowered never
+    share: float  # of those that there are
+
+    def lacking(self, tally: Tally) -> str:
+        """What is wrong with it in a sentence, or nothing."""
+        executed = tally.passed + tally.failed
+        there = executed + tally.skipped
+        if executed >= self.least and executed >= self.share * there:
+            return ""
+        return (
+            f"{executed} of {there} tests were executed; at least {self.least} are expected, "
+            f"and {self.share:.0%} of all. What was skipped is named above with the reason"
+        )
 
 
 def report(outcome: str, name: str, began: float, output: str = "") -> None:
@@ -256,6 +277,15 @@ def tap(output: str) -> Tally:
     return tally
 
 
+def cut_short(output: str) -> bool:
+    """Whether a test that speaks TAP ended before its end, where the plan stands: "1..N"."""
+    said = tap(output)
+    plan = re.search(r"^1\.\.(\d+)$", output, re.MULTILINE)
+    return said != Tally() and (
+        not plan or int(plan[1]) != said.passed + said.failed + said.skipped
+    )
+
+
 def unit() -> Tally:
     total = Tally()
     for program in shlex.split(os.environ.get("UNIT_TESTS", "")):
@@ -279,7 +309,7 @@ def unit() -> Tally:
         tally = tap(output)
         if status == SKIPPED and not tally.failed:
             outcome = "skipped"
-        elif status or tally.failed:
+        elif status or tally.failed or cut_short(output):
             outcome = "failed"
         else:
             outcome = "passed"
@@ -359,6 +389,16 @@ PARTS: dict[str, Callable[[], Tally]] = {
 }
 
 
+FLOORS = {
+    "lint": Floor(10, 1.0),
+    "unit": Floor(530, 0.9),
+    "go": Floor(115, 0.9),
+    "pytest": Floor(1000, 0.9),
+    "pytest-all": Floor(1180, 0.9),
+    "soak": Floor(14, 0.9),
+}
+
+
 def main(parts: list[str]) -> int:
     unknown = [p for p in parts if p not in PARTS]
     if unknown or not parts:
@@ -374,7 +414,11 @@ def main(parts: list[str]) -> int:
             signal.signal(number, signal.SIG_DFL)
     total = Tally()
     for part in parts:
-        total += PARTS[part]()
+        tally = PARTS[part]()
+        if part in FLOORS and (lacking := FLOORS[part].lacking(tally)):
+            tally.add("failed")
+            say(f"FAILED  {part}: {lacking}")
+        total += tally
     if parts == ["format"]:
         return 0
     say(str(total))
