@@ -17,6 +17,7 @@ import (
 	"guise/internal/config"
 	"guise/internal/holder"
 	"guise/internal/hostnet"
+	"guise/internal/hostnet/access"
 	"guise/internal/suggest"
 )
 
@@ -83,7 +84,7 @@ func action(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command
 		switch {
 		case err == nil || errors.As(err, &failure{}):
 			return err
-		case errors.As(err, &hostnet.Refusal{}), errors.As(err, &config.Mistake{}), errors.As(err, &holder.NoStackError{}),
+		case errors.As(err, &access.Refusal{}), errors.As(err, &config.Mistake{}), errors.As(err, &holder.NoStackError{}),
 			errors.As(err, &holder.RefusedError{}), errors.Is(err, holder.ErrNameTaken):
 			return failure{statusUsage, err}
 		}

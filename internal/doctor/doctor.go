@@ -18,6 +18,7 @@ import (
 
 	"guise/internal/holder"
 	"guise/internal/hostnet"
+	"guise/internal/hostnet/access"
 	"guise/internal/plan"
 )
 
@@ -124,7 +125,7 @@ func (e *examination) parts() {
 
 func (e *examination) user() {
 	switch {
-	case hostnet.Capability(unix.CAP_NET_ADMIN):
+	case access.Capability(unix.CAP_NET_ADMIN):
 		e.find("user", OK, "", "user %d has CAP_NET_ADMIN: guise makes a tap for each run, and undoes it", os.Geteuid())
 	case len(e.taps) > 0:
 		e.find("user", OK, "", "user %d has no CAP_NET_ADMIN, and needs none: root has set up a tap", os.Geteuid())

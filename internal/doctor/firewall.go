@@ -12,7 +12,7 @@ import (
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
-	"guise/internal/hostnet"
+	"guise/internal/hostnet/access"
 	"guise/internal/plan"
 )
 
@@ -22,7 +22,7 @@ func (e *examination) firewall() {
 	if e.Way == plan.Passt {
 		return
 	}
-	if !hostnet.Capability(unix.CAP_NET_ADMIN) {
+	if !access.Capability(unix.CAP_NET_ADMIN) {
 		e.find("firewall", OK, "", "only root can see whether a firewall drops what is forwarded: sudo guise doctor looks")
 		return
 	}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"guise/internal/hostnet"
+	"guise/internal/hostnet/access"
 )
 
 // The places that a region can lie at, and the size of one with the default
@@ -158,7 +158,7 @@ func (e *examination) tracing() {
 		e.find("tracing", OK, "", "programs on a stack can be traced, so that it outlives their deaths")
 	case scope == "1":
 		e.find("tracing", OK, "", "kernel.yama.ptrace_scope is 1: programs on a stack allow its holder to trace them, so that it outlives their deaths")
-	case scope == "2" && hostnet.Capability(unix.CAP_SYS_PTRACE):
+	case scope == "2" && access.Capability(unix.CAP_SYS_PTRACE):
 		e.find("tracing", OK, "", "kernel.yama.ptrace_scope is 2: root's programs on a stack can be traced, so that it outlives their deaths")
 	default:
 		e.find("tracing", Note, "nothing needs to be done for programs on a stack of their own; sysctl kernel.yama.ptrace_scope=1 helps",

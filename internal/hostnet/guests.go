@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/plan"
 )
 
@@ -90,7 +91,7 @@ func OpenNamespace(g *plan.Guests) (*Namespace, error) {
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{its}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
-	user := !Capability(unix.CAP_SYS_ADMIN) || !Capability(unix.CAP_NET_ADMIN)
+	user := !access.Capability(unix.CAP_SYS_ADMIN) || !access.Capability(unix.CAP_NET_ADMIN)
 	if user {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
@@ -100,12 +101,12 @@ func OpenNamespace(g *plan.Guests) (*Namespace, error) {
 	err = cmd.Start()
 	its.Close()
 	if err != nil && user {
-		return nil, refuse("a program that cannot be preloaded runs in a user namespace of its own, and this machine does not let "+
+		return nil, access.Refuse("a program that cannot be preloaded runs in a user namespace of its own, and this machine does not let "+
 			"you make one (%w): its administrator may allow it (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "+
 			"kernel.apparmor_restrict_unprivileged_userns), or use sudo", errors.Unwrap(err))
 	}
 	if err != nil {
-		return nil, refuse("cannot make a network namespace for the program: %w", err)
+		return nil, access.Refuse("cannot make a network namespace for the program: %w", err)
 	}
 	n, err := receiveNamespace(fds[0], user)
 	cmd.Wait()
@@ -129,7 +130,7 @@ func receiveNamespace(socket int, user bool) (*Namespace, error) {
 		if user {
 			hint = "; in a user namespace this may be what the machine's administrator wants (kernel.apparmor_restrict_unprivileged_userns)"
 		}
-		return nil, refuse("the namespace of the program cannot be set up: %s%s", strings.TrimSpace(string(text[:n])), hint)
+		return nil, access.Refuse("the namespace of the program cannot be set up: %s%s", strings.TrimSpace(string(text[:n])), hint)
 	}
 	files := make([]*os.File, 0, len(fds))
 	for i, name := range []string{"tun", "net", "user"} {
@@ -148,7 +149,7 @@ func receiveNamespace(socket int, user bool) (*Namespace, error) {
 func EnterNamespace(net *os.File) (*Namespace, error) {
 	fd, err := unix.IoctlRetInt(int(net.Fd()), unix.NS_GET_USERNS)
 	if err != nil {
-		return nil, refuse("the namespace of the stack's programs that cannot be preloaded belongs to another user (%w), "+
+		return nil, access.Refuse("the namespace of the stack's programs that cannot be preloaded belongs to another user (%w), "+
 			"and only that user may run programs there", err)
 	}
 	n := &Namespace{Net: net, User: os.NewFile(uintptr(fd), "user")}

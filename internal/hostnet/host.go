@@ -1,5 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
+// Package hostnet prepares the host for a stack, and undoes what it did.
+//
+// A stack behind a tap needs the host to be its router: a free private subnet
+// between the two, forwarding between the tap and the host's other interfaces,
+// and translation of the stack's addresses on the way out. All of it lives as
+// long as the stack: Prepare makes it and notes it in a journal first, Undo and
+// Sweep take it back.
+//
+// Each part is a package of its own, which knows nothing of those beside it
+// but what an arrow says:
+//
+//	hostnet ─► passt, guests ─► survey ─► tap ─► netns ─► access
+//	        ─► setup ─────────► survey
+//	        ─► nat ─► sysctl ─► journal ─► netns
 package hostnet
 
 import (
@@ -14,6 +28,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
 	"guise/internal/plan"
 )
@@ -46,8 +61,8 @@ func Prepare(id string, links []*plan.Link) (h *Host, err error) {
 	if !automatic {
 		return h, h.openAll(links)
 	}
-	if !Capability(unix.CAP_NET_ADMIN) {
-		return nil, refuse("to make a tap takes CAP_NET_ADMIN, which you do not have; use sudo, or leave --link out to go through " +
+	if !access.Capability(unix.CAP_NET_ADMIN) {
+		return nil, access.Refuse("to make a tap takes CAP_NET_ADMIN, which you do not have; use sudo, or leave --link out to go through " +
 			"passt, or --link tap:NAME with a tap of your own (sudo guise setup makes one), or --link none for a stack with lo only")
 	}
 	awaitAddresses(links) // without the lock, which a holder takes to give them back

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
 	"guise/internal/nettest"
 	"guise/internal/plan"
@@ -257,7 +258,7 @@ func TestAddressesTheUserNames(t *testing.T) {
 	if err := plan.AddAddress(links, "192.0.2.9/25"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Prepare("test", links); !errors.As(err, &Refusal{}) || !strings.Contains(err.Error(), "192.0.2.0/24") &&
+	if _, err := Prepare("test", links); !errors.As(err, &access.Refusal{}) || !strings.Contains(err.Error(), "192.0.2.0/24") &&
 		!strings.Contains(err.Error(), "192.0.2.7/24") {
 		t.Errorf("an address of the host's network: %v", err)
 	}
@@ -278,7 +279,7 @@ func TestAddressesOfAStackThatIsJustEnding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Prepare("second", named()); !errors.As(err, &Refusal{}) || !strings.Contains(err.Error(), "198.51.100.1/24") {
+	if _, err := Prepare("second", named()); !errors.As(err, &access.Refusal{}) || !strings.Contains(err.Error(), "198.51.100.1/24") {
 		t.Errorf("the address of a stack that stays: %v", err)
 	}
 	ending := exec.Command("sh", "-c", "sleep 0.1; ip link delete guise0")
@@ -305,7 +306,7 @@ func TestFailureInTheMiddleIsUndone(t *testing.T) {
 	host(t)
 	before := state(t)
 	links, _ := plan.ParseLinks([]string{"tap", "tap:up0"}, true)
-	if _, err := Prepare("test", links); !errors.As(err, &Refusal{}) || !strings.Contains(err.Error(), "up0") {
+	if _, err := Prepare("test", links); !errors.As(err, &access.Refusal{}) || !strings.Contains(err.Error(), "up0") {
 		t.Errorf("a bridge as a tap: %v", err)
 	}
 	undone(t, before)
@@ -330,7 +331,7 @@ func TestTapOfTheUsersIsOpenedAndLeftAlone(t *testing.T) {
 		t.Errorf("on a tap that is down: %q", h.Notes)
 	}
 	h.CloseLinks()
-	if err := checkDevice(plan.Tap, fd); !errors.As(err, &Refusal{}) {
+	if err := checkDevice(plan.Tap, fd); !errors.As(err, &access.Refusal{}) {
 		t.Errorf("a closed descriptor: %v", err)
 	}
 	undone(t, before)
@@ -355,7 +356,7 @@ func TestEndOfAPathInANamespace(t *testing.T) {
 	if there := nettest.Run(t, "ip", "-n", name, "-o", "link"); strings.Contains(there, "x0") {
 		t.Errorf("the tap is left: %s", there)
 	}
-	if _, err := OpenEnd(plan.End{Namespace: "guise-no-such", Device: "x"}, 0); !errors.As(err, &Refusal{}) ||
+	if _, err := OpenEnd(plan.End{Namespace: "guise-no-such", Device: "x"}, 0); !errors.As(err, &access.Refusal{}) ||
 		!strings.Contains(err.Error(), "ip netns add") {
 		t.Errorf("a namespace that is not: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
 )
 
@@ -42,7 +43,7 @@ func openNamed(name string) (*os.File, error) {
 		if names := namespaceNames(); len(names) > 0 {
 			hint = fmt.Sprintf("there are %q", names)
 		}
-		return nil, refuse("no network namespace is called %q (%s); `ip netns add %s` makes it, tap:IFNAME means a tap in this one",
+		return nil, access.Refuse("no network namespace is called %q (%s); `ip netns add %s` makes it, tap:IFNAME means a tap in this one",
 			name, hint, name)
 	}
 	return file, err

@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/plan"
 )
 
@@ -37,8 +38,8 @@ func inNamed(name string, f func() error) error {
 		return err
 	}
 	defer namespace.Close()
-	if !Capability(unix.CAP_SYS_ADMIN) {
-		return refuse("to enter a network namespace takes CAP_SYS_ADMIN, which you do not have; use sudo, " +
+	if !access.Capability(unix.CAP_SYS_ADMIN) {
+		return access.Refuse("to enter a network namespace takes CAP_SYS_ADMIN, which you do not have; use sudo, " +
 			"or taps of your own in this namespace (tap:IFNAME)")
 	}
 	return inNamespace(namespace, f)
@@ -47,7 +48,7 @@ func inNamed(name string, f func() error) error {
 func openEnd(e plan.End, mtu int) (*os.File, error) {
 	_, missing := netlink.LinkByName(e.Device)
 	if missing == nil && len(e.Addresses) > 0 {
-		return nil, refuse("%s exists already and would keep the addresses; add them yourself (ip address add), "+
+		return nil, access.Refuse("%s exists already and would keep the addresses; add them yourself (ip address add), "+
 			"or name a tap that is still to be made", e.Device)
 	}
 	tap, err := openTap(e.Device)

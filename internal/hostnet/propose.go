@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/plan"
 )
 
@@ -94,10 +95,10 @@ func (s *survey) proposeHosts(t *tap) error {
 	for _, stack := range t.link.Addresses {
 		if used, ok := s.taken.by(stack.Masked()); ok {
 			if slices.Contains(s.servers, used) {
-				return refuse("--ip %s: the host's name server %s (%s) lies in that network, where the host would no longer "+
+				return access.Refuse("--ip %s: the host's name server %s (%s) lies in that network, where the host would no longer "+
 					"reach it; expected a network that the host does not use", stack, used.Addr(), resolvConf)
 			}
-			return refuse("--ip %s: the host has %s itself, so packets between it and the stack would go astray; "+
+			return access.Refuse("--ip %s: the host has %s itself, so packets between it and the stack would go astray; "+
 				"expected a network that the host does not use", stack, used)
 		}
 		host, err := opposite(stack, t.link.Gateways)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/plan"
 )
 
@@ -36,7 +37,7 @@ func Bind(p *plan.Publication) (*os.File, error) {
 	case errors.Is(err, unix.EACCES):
 		why = "ports below 1024 take CAP_NET_BIND_SERVICE; choose a higher one"
 	}
-	return nil, refuse("%s: cannot listen on %s/%s of the host: %s", p.Flag, p.Host, p.Protocol(), why)
+	return nil, access.Refuse("%s: cannot listen on %s/%s of the host: %s", p.Flag, p.Host, p.Protocol(), why)
 }
 
 // bind returns the socket, and the address it has.

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"guise/internal/hostnet/access"
 )
 
 // Setup is what root does once, so that a user has his own TCP on the wire
@@ -80,7 +82,7 @@ func (s *Setup) owner() (uid int, name string, err error) {
 		if n, e := strconv.ParseUint(name, 10, 31); e == nil {
 			return int(n), name, nil
 		}
-		return -1, "", refuse("--user %s: this host has no such user; expected a login or a user id", name)
+		return -1, "", access.Refuse("--user %s: this host has no such user; expected a login or a user id", name)
 	}
 	uid, err = strconv.Atoi(found.Uid)
 	return uid, name, err
@@ -93,11 +95,11 @@ func (s *Setup) Do() error {
 	case err != nil:
 		return err
 	case uid < 0 && !s.Undo:
-		return refuse("for whom? expected --user NAME, or to be called by sudo")
+		return access.Refuse("for whom? expected --user NAME, or to be called by sudo")
 	case uid == 0:
-		return refuse("root needs nothing set up: a tap is made for each run; expected --user NAME of somebody else")
-	case !s.DryRun && (os.Geteuid() != 0 || !Capability(unix.CAP_NET_ADMIN)):
-		return refuse("to set up taps for a user changes the host, and takes root: sudo guise setup; --dry-run prints what it would do")
+		return access.Refuse("root needs nothing set up: a tap is made for each run; expected --user NAME of somebody else")
+	case !s.DryRun && (os.Geteuid() != 0 || !access.Capability(unix.CAP_NET_ADMIN)):
+		return access.Refuse("to set up taps for a user changes the host, and takes root: sudo guise setup; --dry-run prints what it would do")
 	}
 	before, err := readSetupTaps()
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"guise/internal/hostnet/access"
 )
 
 // setupTap is a line of /etc/guise/taps.
@@ -76,7 +78,7 @@ func (s *Setup) wanted(before []setupTap, uid int) ([]setupTap, error) {
 		return slices.DeleteFunc(slices.Clone(before), func(t setupTap) bool { return uid < 0 || t.uid == uid }), nil
 	}
 	if s.Taps < 0 || s.Taps > MostSetupTaps {
-		return nil, refuse("--taps %d: expected a number from 1 to %d", s.Taps, MostSetupTaps)
+		return nil, access.Refuse("--taps %d: expected a number from 1 to %d", s.Taps, MostSetupTaps)
 	}
 	survey, err := surveyHost()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/plan"
 )
 
@@ -24,7 +25,7 @@ func openStream(l *plan.Link) (*os.File, error) {
 	}
 	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: l.Path}); err != nil {
 		unix.Close(fd)
-		return nil, refuse("cannot connect to %s: %w; expected a stream socket on which passt, or QEMU "+
+		return nil, access.Refuse("cannot connect to %s: %w; expected a stream socket on which passt, or QEMU "+
 			"(-netdev stream,server=on), waits", l.Path, err)
 	}
 	return os.NewFile(uintptr(fd), l.Flag), nil
@@ -35,13 +36,13 @@ func openStream(l *plan.Link) (*os.File, error) {
 func checkStreamDescriptor(fd int) error {
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {
-		return refuse("descriptor %d is no socket: %w", fd, err)
+		return access.Refuse("descriptor %d is no socket: %w", fd, err)
 	}
 	if domain, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); kind != unix.SOCK_STREAM || domain != unix.AF_UNIX {
-		return refuse("descriptor %d is no Unix stream socket", fd)
+		return access.Refuse("descriptor %d is no Unix stream socket", fd)
 	}
 	if _, err := unix.Getpeername(fd); err != nil {
-		return refuse("descriptor %d is not connected: %w", fd, err)
+		return access.Refuse("descriptor %d is not connected: %w", fd, err)
 	}
 	unix.CloseOnExec(fd)
 	return nil

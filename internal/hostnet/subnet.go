@@ -5,6 +5,8 @@ package hostnet
 import (
 	"fmt"
 	"net/netip"
+
+	"guise/internal/hostnet/access"
 )
 
 // The subnets between the host and its stacks come from these, in order.
@@ -63,7 +65,7 @@ func (t taken) free4() (pair, error) {
 			}
 		}
 	}
-	return pair{}, refuse("this host has routes to all of %v, and guise finds no subnet for the stack; name one: --ip ADDR/LEN", pools4)
+	return pair{}, access.Refuse("this host has routes to all of %v, and guise finds no subnet for the stack; name one: --ip ADDR/LEN", pools4)
 }
 
 // free6 finds a unique local subnet that the host does not use.
@@ -109,7 +111,7 @@ func opposite(stack netip.Prefix, gateways []netip.Addr) (netip.Prefix, error) {
 		a = a.Next()
 	}
 	if !subnet.Contains(a) || a.Is4() && subnet.Bits() < 31 && !subnet.Contains(a.Next()) {
-		return netip.Prefix{}, refuse("%s leaves no address for the host beside the stack; expected a shorter prefix, as in %s/%d",
+		return netip.Prefix{}, access.Refuse("%s leaves no address for the host beside the stack; expected a shorter prefix, as in %s/%d",
 			stack, stack.Addr(), stack.Addr().BitLen()-2)
 	}
 	return netip.PrefixFrom(a, stack.Bits()), nil

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
 )
 
@@ -34,7 +35,7 @@ func (s sysctls) has(key string) bool {
 func (s sysctls) write(key, value string) error {
 	err := os.WriteFile(filepath.Join(string(s), key), []byte(value), 0)
 	if errors.Is(err, unix.EROFS) {
-		return refuse("%s is read-only here, and a stack behind a tap needs %s=%s; set it from outside "+
+		return access.Refuse("%s is read-only here, and a stack behind a tap needs %s=%s; set it from outside "+
 			"(docker run --sysctl ...), or use --link none: %w", s, strings.ReplaceAll(key, "/", "."), value, err)
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/plan"
 )
 
@@ -24,16 +25,16 @@ func openDevice(kind, name string) (*os.File, error) {
 	switch err {
 	case nil:
 	case unix.ENOENT, unix.ENODEV, unix.ENXIO:
-		return nil, refuse("there is no /dev/net/tun, so no %s can be had; load the driver (modprobe tun), "+
+		return nil, access.Refuse("there is no /dev/net/tun, so no %s can be had; load the driver (modprobe tun), "+
 			"in a container pass the device (--device /dev/net/tun), or use --link none: %w", kind, err)
 	default:
-		return nil, refuse("cannot open /dev/net/tun: %w; use sudo, or let users open it (sudo chmod 666 /dev/net/tun: each "+
+		return nil, access.Refuse("cannot open /dev/net/tun: %w; use sudo, or let users open it (sudo chmod 666 /dev/net/tun: each "+
 			"still gets no taps but his own)", err)
 	}
 	request, err := unix.NewIfreq(name)
 	if err != nil {
 		unix.Close(fd)
-		return nil, refuse("%q cannot be the name of a %s: %w", name, kind, err)
+		return nil, access.Refuse("%q cannot be the name of a %s: %w", name, kind, err)
 	}
 	mode := uint16(unix.IFF_TAP)
 	if kind == plan.Tun {
@@ -51,15 +52,15 @@ func deviceError(kind, name string, err error) error {
 	switch err {
 	case unix.EPERM:
 		if _, missing := netlink.LinkByName(name); missing == nil {
-			return refuse("the %s %s is not yours: it takes CAP_NET_ADMIN (sudo guise ...), or its owner to be you "+
+			return access.Refuse("the %s %s is not yours: it takes CAP_NET_ADMIN (sudo guise ...), or its owner to be you "+
 				"(sudo ip tuntap add %s mode %s vnet_hdr user $USER)", kind, name, name, kind)
 		}
-		return refuse("there is no %s %s, and to make one takes CAP_NET_ADMIN; use sudo, or have it made for you once "+
+		return access.Refuse("there is no %s %s, and to make one takes CAP_NET_ADMIN; use sudo, or have it made for you once "+
 			"(sudo ip tuntap add %s mode %s vnet_hdr user $USER)", kind, name, name, kind)
 	case unix.EBUSY:
 		return fmt.Errorf("the %s %s is in use by another process: %w", kind, name, err)
 	case unix.EINVAL:
-		return refuse("%s exists and is no %s that guise can use; it must be of mode %s, with one queue: %w", name, kind, kind, err)
+		return access.Refuse("%s exists and is no %s that guise can use; it must be of mode %s, with one queue: %w", name, kind, kind, err)
 	}
 	return fmt.Errorf("cannot attach to the %s %s: %w", kind, name, err)
 }
@@ -72,7 +73,7 @@ func isBusy(err error) bool { return errors.Is(err, unix.EBUSY) }
 func checkDevice(kind string, fd int) error {
 	request, _ := unix.NewIfreq("")
 	if err := unix.IoctlIfreq(fd, unix.TUNGETIFF, request); err != nil {
-		return refuse("descriptor %d is no open %s: %w", fd, kind, err)
+		return access.Refuse("descriptor %d is no open %s: %w", fd, kind, err)
 	}
 	unix.CloseOnExec(fd)
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/plan"
 )
 
@@ -45,7 +46,7 @@ func choose(links []*plan.Link) ([]ownTap, error) {
 		return nil, nil
 	}
 	l := links[0]
-	if Capability(unix.CAP_NET_ADMIN) {
+	if access.Capability(unix.CAP_NET_ADMIN) {
 		l.Kind, l.Flag = plan.Tap, "--link tap"
 		return nil, nil
 	}

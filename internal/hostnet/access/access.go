@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package hostnet prepares the host for a stack, and undoes what it did.
-//
-// A stack that hangs on a tap needs the host to be its router: a free private
-// subnet between the two, forwarding between the tap and the host's other
-// interfaces, and translation of the stack's addresses on the way out. All of
-// it lives as long as the stack: Prepare makes it and notes it in a journal
-// first, Undo and Sweep take it back.
-package hostnet
+// Package access says what this user may do to the host, and is the error of
+// one who may not.
+package access
 
 import (
 	"fmt"
@@ -20,7 +15,8 @@ type Refusal struct{ error }
 
 func (r Refusal) Unwrap() error { return r.error }
 
-func refuse(format string, args ...any) error {
+// Refuse is a Refusal with this sentence.
+func Refuse(format string, args ...any) error {
 	return Refusal{fmt.Errorf(format, args...)}
 }
 
