@@ -15,6 +15,7 @@ import (
 
 	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
+	"guise/internal/hostnet/netns"
 	"guise/internal/nettest"
 	"guise/internal/plan"
 )
@@ -216,7 +217,7 @@ func TestNamespaceThatIsGoneNeedsNoUndoing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.journal.Namespace = journal.Namespace{Inode: 1, Cookie: 1}
+	h.journal.Namespace = netns.ID{Inode: 1, Cookie: 1}
 	if err := l.Save(h.journal); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/netns"
 	"guise/internal/plan"
 )
 
@@ -33,7 +34,7 @@ func OpenEnd(e plan.End, mtu int) (tap *os.File, err error) {
 }
 
 func inNamed(name string, f func() error) error {
-	namespace, err := openNamed(name)
+	namespace, err := netns.Open(name)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func inNamed(name string, f func() error) error {
 		return access.Refuse("to enter a network namespace takes CAP_SYS_ADMIN, which you do not have; use sudo, " +
 			"or taps of your own in this namespace (tap:IFNAME)")
 	}
-	return inNamespace(namespace, f)
+	return netns.Run(namespace, f)
 }
 
 func openEnd(e plan.End, mtu int) (*os.File, error) {

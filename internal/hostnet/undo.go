@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"guise/internal/hostnet/journal"
+	"guise/internal/hostnet/netns"
 )
 
 // Undo takes back what the journal at path names, and removes it. A journal
@@ -65,7 +66,7 @@ func undo(l *journal.Locked, j *journal.Journal) error {
 	if !j.Expired() {
 		// A journal that cannot be read shares nothing that could be known.
 		others, _ := l.List()
-		err := visit(j.Namespace, func() error {
+		err := netns.Visit(j.Namespace, func() error {
 			var failed []error
 			for i := len(j.Steps) - 1; i >= 0; i-- {
 				failed = append(failed, undoStep(j, others, j.Steps[i]))

@@ -29,6 +29,7 @@ import (
 	"strings"
 	"sync"
 
+	"guise/internal/hostnet/netns"
 	"guise/internal/rundir"
 )
 
@@ -73,12 +74,12 @@ type Step struct {
 
 // Journal is one stack's account of the host.
 type Journal struct {
-	Version      int       `json:"version"`
-	Owner        Process   `json:"owner"`
-	Boot         string    `json:"boot"`          // the host's boot that this happened in
-	PIDNamespace uint64    `json:"pid_namespace"` // that Owner's pid belongs to
-	Namespace    Namespace `json:"network_namespace"`
-	Steps        []Step    `json:"steps"`
+	Version      int      `json:"version"`
+	Owner        Process  `json:"owner"`
+	Boot         string   `json:"boot"`          // the host's boot that this happened in
+	PIDNamespace uint64   `json:"pid_namespace"` // that Owner's pid belongs to
+	Namespace    netns.ID `json:"network_namespace"`
+	Steps        []Step   `json:"steps"`
 
 	path string
 }
@@ -99,7 +100,7 @@ func (l *Locked) New(base string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespace, err := CurrentNamespace()
+	namespace, err := netns.Current()
 	if err != nil {
 		return nil, err
 	}
@@ -270,6 +271,6 @@ var here = sync.OnceValues(func() (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	pids, err := inodeOf("/proc/self/ns/pid")
+	pids, err := netns.Inode("/proc/self/ns/pid")
 	return place{strings.TrimSpace(string(boot)), pids}, err
 })

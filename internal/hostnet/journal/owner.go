@@ -55,36 +55,3 @@ func readStat(pid int) (start uint64, state byte, err error) {
 	start, err = strconv.ParseUint(fields[19], 10, 64)
 	return start, fields[0][0], err
 }
-
-// Namespace names a network namespace. Inode numbers are used again; the
-// cookie is not, but kernels before 5.14 have none (0).
-type Namespace struct {
-	Inode  uint64 `json:"inode"`
-	Cookie uint64 `json:"cookie,omitempty"`
-}
-
-// CurrentNamespace is the network namespace of the calling thread.
-func CurrentNamespace() (Namespace, error) {
-	inode, err := inodeOf("/proc/thread-self/ns/net")
-	if err != nil {
-		return Namespace{}, err
-	}
-	n := Namespace{Inode: inode}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return Namespace{}, fmt.Errorf("cannot make a socket: %w", err)
-	}
-	defer unix.Close(fd)
-	if cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE); err == nil {
-		n.Cookie = cookie
-	}
-	return n, nil
-}
-
-func inodeOf(path string) (uint64, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return 0, fmt.Errorf("cannot read %s: %w", path, err)
-	}
-	return st.Ino, nil
-}

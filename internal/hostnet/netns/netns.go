@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+// Package netns runs things in network namespaces that are not this process's.
+package netns
 
 import (
 	"errors"
@@ -12,15 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/hostnet/access"
-	"guise/internal/hostnet/journal"
 )
 
 // Where `ip netns add` keeps its namespaces.
 const namedNamespaces = "/run/netns"
 
-// inNamespace runs f on a thread of its own in the network namespace that the
-// open file is, and waits for it.
-func inNamespace(file *os.File, f func() error) error {
+// Run runs f on a thread of its own in the network namespace that the open
+// file is, and waits for it.
+func Run(file *os.File, f func() error) error {
 	result := make(chan error)
 	go func() {
 		// Never unlocked: the thread ends with its goroutine, and no other
@@ -35,8 +35,8 @@ func inNamespace(file *os.File, f func() error) error {
 	return <-result
 }
 
-// openNamed opens a namespace by the name `ip netns` knows it by.
-func openNamed(name string) (*os.File, error) {
+// Open opens a namespace by the name `ip netns` knows it by.
+func Open(name string) (*os.File, error) {
 	file, err := os.Open(filepath.Join(namedNamespaces, name))
 	if errors.Is(err, os.ErrNotExist) {
 		hint := "there are none"
@@ -61,11 +61,11 @@ func namespaceNames() []string {
 	return names
 }
 
-// visit runs f in the network namespace that a journal names. A namespace
-// that nobody is in and that has no name is gone, and what was in it too:
-// then f is not run.
-func visit(wanted journal.Namespace, f func() error) error {
-	current, err := journal.CurrentNamespace()
+// Visit runs f in the network namespace that a thread was in once (Current).
+// A namespace that nobody is in and that has no name is gone, and what was in
+// it too: then f is not run.
+func Visit(wanted ID, f func() error) error {
+	current, err := Current()
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func visit(wanted journal.Namespace, f func() error) error {
 			continue
 		}
 		reused := false
-		err = inNamespace(file, func() error {
-			there, err := journal.CurrentNamespace()
+		err = Run(file, func() error {
+			there, err := Current()
 			if err != nil {
 				return err
 			}
@@ -103,4 +103,38 @@ func visit(wanted journal.Namespace, f func() error) error {
 		}
 	}
 	return nil
+}
+
+// ID names a network namespace. Inode numbers are used again; the
+// cookie is not, but kernels before 5.14 have none (0).
+type ID struct {
+	Inode  uint64 `json:"inode"`
+	Cookie uint64 `json:"cookie,omitempty"`
+}
+
+// Current is the network namespace of the calling thread.
+func Current() (ID, error) {
+	inode, err := Inode("/proc/thread-self/ns/net")
+	if err != nil {
+		return ID{}, err
+	}
+	n := ID{Inode: inode}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return ID{}, fmt.Errorf("cannot make a socket: %w", err)
+	}
+	defer unix.Close(fd)
+	if cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE); err == nil {
+		n.Cookie = cookie
+	}
+	return n, nil
+}
+
+// Inode is the inode number of a namespace's file.
+func Inode(path string) (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return 0, fmt.Errorf("cannot read %s: %w", path, err)
+	}
+	return st.Ino, nil
 }
