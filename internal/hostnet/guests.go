@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/sysctl"
 	"guise/internal/plan"
 )
 
@@ -211,16 +212,16 @@ func setUpGuests(g *plan.Guests) (files []*os.File, err error) {
 		return nil, fmt.Errorf("cannot give %s an MTU of %d: %w", guestsDevice, g.MTU, err)
 	}
 	// No addresses but those that it is given, so that nothing is sent on its own.
-	hostSysctls.write("net/ipv6/conf/"+guestsDevice+"/addr_gen_mode", "1")
+	sysctl.Host.Write("net/ipv6/conf/"+guestsDevice+"/addr_gen_mode", "1")
 	// On its stack, every program may have every port, and ping.
-	hostSysctls.write("net/ipv4/ip_unprivileged_port_start", "0")
-	hostSysctls.write("net/ipv4/ping_group_range", fmt.Sprintf("%d %d", os.Getegid(), os.Getegid()))
+	sysctl.Host.Write("net/ipv4/ip_unprivileged_port_start", "0")
+	sysctl.Host.Write("net/ipv4/ping_group_range", fmt.Sprintf("%d %d", os.Getegid(), os.Getegid()))
 	for _, s := range g.Sysctls {
-		if err := hostSysctls.write(strings.ReplaceAll(s.Key, ".", "/"), s.Value); err != nil {
+		if err := sysctl.Host.Write(strings.ReplaceAll(s.Key, ".", "/"), s.Value); err != nil {
 			return nil, err
 		}
 	}
-	six := hostSysctls.has("net/ipv6/conf/" + guestsDevice + "/disable_ipv6")
+	six := sysctl.Host.Has("net/ipv6/conf/" + guestsDevice + "/disable_ipv6")
 	for _, a := range g.Addresses {
 		if a.Addr().Is6() && !six {
 			continue // a host without IPv6

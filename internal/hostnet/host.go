@@ -30,6 +30,7 @@ import (
 
 	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
+	"guise/internal/hostnet/sysctl"
 	"guise/internal/plan"
 )
 
@@ -115,7 +116,7 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 			journal.Step{Kind: journal.Device, Name: t.name, Index: device.Attrs().Index})
 		ipv6 = ipv6 || t.ipv6()
 	}
-	forward, err := needForwarding(hostSysctls, h.journal, s.others, ipv6)
+	forward, err := needForwarding(sysctl.Host, h.journal, s.others, ipv6)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 		}
 	}
 	for _, w := range forward.writes {
-		if err := hostSysctls.write(w.Key, w.Set); err != nil {
+		if err := sysctl.Host.Write(w.Key, w.Set); err != nil {
 			return err
 		}
 	}
@@ -239,12 +240,12 @@ func (t tap) configure() error {
 		}
 	}
 	v4, v6 := "net/ipv4/conf/"+t.name, "net/ipv6/conf/"+t.name
-	if hostSysctls.has(v6 + "/disable_ipv6") {
+	if sysctl.Host.Has(v6 + "/disable_ipv6") {
 		disable := "1"
 		if t.ipv6() {
 			disable = "0"
 		}
-		if err := hostSysctls.ensure(v6+"/disable_ipv6", disable); err != nil {
+		if err := sysctl.Host.Ensure(v6+"/disable_ipv6", disable); err != nil {
 			return err
 		}
 	}
@@ -256,11 +257,11 @@ func (t tap) configure() error {
 	if _, err := bringUp(t.name); err != nil {
 		return err
 	}
-	if err := hostSysctls.ensure(v4+"/forwarding", "1"); err != nil {
+	if err := sysctl.Host.Ensure(v4+"/forwarding", "1"); err != nil {
 		return err
 	}
-	if t.ipv6() && hostSysctls.has(v6+"/force_forwarding") {
-		return hostSysctls.ensure(v6+"/force_forwarding", "1")
+	if t.ipv6() && sysctl.Host.Has(v6+"/force_forwarding") {
+		return sysctl.Host.Ensure(v6+"/force_forwarding", "1")
 	}
 	return nil
 }

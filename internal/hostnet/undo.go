@@ -12,6 +12,7 @@ import (
 
 	"guise/internal/hostnet/journal"
 	"guise/internal/hostnet/netns"
+	"guise/internal/hostnet/sysctl"
 )
 
 // Undo takes back what the journal at path names, and removes it. A journal
@@ -88,7 +89,7 @@ func undoStep(j *journal.Journal, others []*journal.Journal, s journal.Step) err
 		if j.Shared(others, s.Key) {
 			return nil
 		}
-		return hostSysctls.restore(s)
+		return sysctl.Host.Restore(s)
 	case journal.Device:
 		return deleteTap(s.Name, s.Index)
 	}

@@ -6,69 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 
-	"golang.org/x/sys/unix"
-
-	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
+	"guise/internal/hostnet/sysctl"
 )
-
-// sysctls is a directory of sysctls: /proc/sys, or one that a test made. Keys
-// are paths below it, because an interface's name can hold dots.
-type sysctls string
-
-const hostSysctls sysctls = "/proc/sys"
-
-func (s sysctls) read(key string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(string(s), key))
-	return strings.TrimSpace(string(text)), err
-}
-
-func (s sysctls) has(key string) bool {
-	_, err := s.read(key)
-	return err == nil
-}
-
-func (s sysctls) write(key, value string) error {
-	err := os.WriteFile(filepath.Join(string(s), key), []byte(value), 0)
-	if errors.Is(err, unix.EROFS) {
-		return access.Refuse("%s is read-only here, and a stack behind a tap needs %s=%s; set it from outside "+
-			"(docker run --sysctl ...), or use --link none: %w", s, strings.ReplaceAll(key, "/", "."), value, err)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot set %s to %s: %w", key, value, err)
-	}
-	return nil
-}
-
-// ensure writes a value where it does not stand yet: many containers may read
-// their sysctls only.
-func (s sysctls) ensure(key, value string) error {
-	if now, err := s.read(key); err == nil && now == value {
-		return nil
-	}
-	return s.write(key, value)
-}
-
-// restore writes a sysctl's old value again. A sysctl that vanished (with its
-// interface), and one that somebody else has set since, stays as it is.
-func (s sysctls) restore(step journal.Step) error {
-	now, err := s.read(step.Key)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && now != step.Set {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	err = s.write(step.Key, step.Old)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // just now
-	}
-	return err
-}
 
 // forwarding is what the host needs in order to pass packets between the
 // stacks' taps and its other interfaces, and no more than that.
@@ -91,7 +32,7 @@ type forwarding struct {
 
 // needForwarding finds what must change; interfaces are those of the host
 // beside the taps. j holds what earlier stacks have changed already.
-func needForwarding(s sysctls, j *journal.Journal, interfaces []string, ipv6 bool) (*forwarding, error) {
+func needForwarding(s sysctl.Directory, j *journal.Journal, interfaces []string, ipv6 bool) (*forwarding, error) {
 	f := &forwarding{}
 	for _, name := range interfaces {
 		changed, err := f.want(s, j, "net/ipv4/conf/"+name+"/forwarding", "1")
@@ -106,14 +47,14 @@ func needForwarding(s sysctls, j *journal.Journal, interfaces []string, ipv6 boo
 		return f, nil
 	}
 	const all = "net/ipv6/conf/all/forwarding"
-	before, err := s.read(all)
+	before, err := s.Read(all)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", all, err)
 	}
 	if _, ours := j.Sysctl(all); before != "0" && !ours {
 		return f, nil
 	}
-	oneByOne := s.has("net/ipv6/conf/all/force_forwarding")
+	oneByOne := s.Has("net/ipv6/conf/all/force_forwarding")
 	for _, name := range interfaces {
 		conf := "net/ipv6/conf/" + name
 		if oneByOne {
@@ -128,13 +69,13 @@ func needForwarding(s sysctls, j *journal.Journal, interfaces []string, ipv6 boo
 		}
 		f.closed6 = append(f.closed6, name)
 		_, ours := j.Sysctl(conf + "/accept_ra")
-		if now, _ := s.read(conf + "/accept_ra"); now == "1" || ours {
+		if now, _ := s.Read(conf + "/accept_ra"); now == "1" || ours {
 			if _, err := f.want(s, j, conf+"/accept_ra", "2"); err != nil {
 				return nil, err
 			}
 		}
 		// The switch for all, turned off again, turns off this one too.
-		if now, _ := s.read(conf + "/forwarding"); now == "1" && before == "0" {
+		if now, _ := s.Read(conf + "/forwarding"); now == "1" && before == "0" {
 			f.steps = append(f.steps, journal.Step{Kind: journal.Sysctl, Key: conf + "/forwarding", Set: "0", Old: "1"})
 		}
 	}
@@ -148,8 +89,8 @@ func needForwarding(s sysctls, j *journal.Journal, interfaces []string, ipv6 boo
 
 // want notes that key must have the value, and says whether it is guise that
 // gave, or gives, it that value.
-func (f *forwarding) want(s sysctls, j *journal.Journal, key, value string) (bool, error) {
-	now, err := s.read(key)
+func (f *forwarding) want(s sysctl.Directory, j *journal.Journal, key, value string) (bool, error) {
+	now, err := s.Read(key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil // the interface is gone, or has no such protocol
 	}

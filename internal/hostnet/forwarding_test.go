@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	"guise/internal/hostnet/journal"
+	"guise/internal/hostnet/sysctl"
 )
 
 // fakeSysctls is a /proc/sys with these values.
-func fakeSysctls(t *testing.T, values map[string]string) sysctls {
+func fakeSysctls(t *testing.T, values map[string]string) sysctl.Directory {
 	t.Helper()
 	root := t.TempDir()
 	for key, value := range values {
@@ -25,7 +26,7 @@ func fakeSysctls(t *testing.T, values map[string]string) sysctls {
 			t.Fatal(err)
 		}
 	}
-	return sysctls(root)
+	return sysctl.Directory(root)
 }
 
 func texts(steps []journal.Step) []string {
@@ -43,7 +44,7 @@ func same(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func need(t *testing.T, s sysctls, j *journal.Journal, interfaces ...string) *forwarding {
+func need(t *testing.T, s sysctl.Directory, j *journal.Journal, interfaces ...string) *forwarding {
 	t.Helper()
 	f, err := needForwarding(s, j, interfaces, true)
 	if err != nil {
@@ -101,7 +102,7 @@ func TestSwitchForAllKeepsRouterAdvertisements(t *testing.T) {
 
 	// Done; and a second stack comes, which needs all of that too.
 	for _, w := range f.writes {
-		if err := s.write(w.Key, w.Set); err != nil {
+		if err := s.Write(w.Key, w.Set); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,31 +113,18 @@ func TestSwitchForAllKeepsRouterAdvertisements(t *testing.T) {
 
 	// In reverse, as undo goes: the switch turns br0 off, too.
 	for i := len(f.steps) - 1; i >= 0; i-- {
-		if err := s.restore(f.steps[i]); err != nil {
+		if err := s.Restore(f.steps[i]); err != nil {
 			t.Fatal(err)
 		}
 		if f.steps[i].Key == "net/ipv6/conf/all/forwarding" {
-			if err := s.write("net/ipv6/conf/br0/forwarding", "0"); err != nil {
+			if err := s.Write("net/ipv6/conf/br0/forwarding", "0"); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for key, want := range map[string]string{"all/forwarding": "0", "eth0/accept_ra": "1", "br0/forwarding": "1"} {
-		if got, err := s.read("net/ipv6/conf/" + key); got != want {
+		if got, err := s.Read("net/ipv6/conf/" + key); got != want {
 			t.Errorf("%s is %q (%v), want %q", key, got, err, want)
 		}
-	}
-}
-
-func TestSysctlThatSomebodyElseHasSetSinceStays(t *testing.T) {
-	s := fakeSysctls(t, map[string]string{"net/x": "7"})
-	if err := s.restore(journal.Step{Key: "net/x", Set: "1", Old: "0"}); err != nil {
-		t.Error(err)
-	}
-	if got, _ := s.read("net/x"); got != "7" {
-		t.Errorf("got %q", got)
-	}
-	if err := s.restore(journal.Step{Key: "net/gone", Set: "1", Old: "0"}); err != nil {
-		t.Error(err)
 	}
 }
