@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/holder"
-	"guise/internal/hostnet"
+	"guise/internal/hostnet/tap"
 	"guise/internal/plan"
 )
 
@@ -182,16 +182,16 @@ func (f *pathFlags) run(cmd *cobra.Command, ends, command []string) error {
 func layPath(p *plan.Path, ends []plan.End, stop <-chan os.Signal) (*holder.Holder, error) {
 	var taps []*os.File
 	defer func() {
-		for _, tap := range taps {
-			tap.Close()
+		for _, device := range taps {
+			device.Close()
 		}
 	}()
 	for _, end := range ends {
-		tap, err := hostnet.OpenEnd(end, p.MTU)
+		device, err := tap.OpenEnd(end, p.MTU)
 		if err != nil {
 			return nil, err
 		}
-		taps = append(taps, tap)
+		taps = append(taps, device)
 	}
 	h, _, err := raise(p.Plan(holder.FirstLinkFD), taps, stop)
 	return h, err

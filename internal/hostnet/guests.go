@@ -17,6 +17,7 @@ import (
 
 	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/sysctl"
+	"guise/internal/hostnet/tap"
 	"guise/internal/plan"
 )
 
@@ -193,11 +194,11 @@ func RunMakeGuests(args []string) error {
 // setUpGuests makes the tun with all that belongs to it, and returns it with both
 // namespaces.
 func setUpGuests(g *plan.Guests) (files []*os.File, err error) {
-	tun, err := openDevice(plan.Tun, guestsDevice)
+	tun, err := tap.Open(plan.Tun, guestsDevice)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := bringUp("lo"); err != nil {
+	if _, err := tap.BringUp("lo"); err != nil {
 		return nil, err
 	}
 	device, err := netlink.LinkByName(guestsDevice)
@@ -226,11 +227,11 @@ func setUpGuests(g *plan.Guests) (files []*os.File, err error) {
 		if a.Addr().Is6() && !six {
 			continue // a host without IPv6
 		}
-		if err := addAddress(device, a); err != nil {
+		if err := tap.AddAddress(device, a); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := bringUp(guestsDevice); err != nil {
+	if _, err := tap.BringUp(guestsDevice); err != nil {
 		return nil, err
 	}
 	for _, r := range g.Routes {
@@ -253,7 +254,7 @@ func setUpGuests(g *plan.Guests) (files []*os.File, err error) {
 }
 
 func addRoute(device netlink.Link, to netip.Prefix) error {
-	route := &netlink.Route{LinkIndex: device.Attrs().Index, Dst: interfaceNet(to)}
+	route := &netlink.Route{LinkIndex: device.Attrs().Index, Dst: tap.Net(to)}
 	if to.Addr().Is4() {
 		route.Scope = netlink.SCOPE_LINK
 	}

@@ -31,6 +31,7 @@ import (
 	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
 	"guise/internal/hostnet/sysctl"
+	"guise/internal/hostnet/tap"
 	"guise/internal/plan"
 )
 
@@ -168,13 +169,13 @@ func (h *Host) openAll(links []*plan.Link) error {
 
 // openLinks opens a descriptor for each link: taps are those that guise makes,
 // in the order of their links.
-func (h *Host) openLinks(links []*plan.Link, taps []tap) error {
+func (h *Host) openLinks(links []*plan.Link, taps []madeTap) error {
 	for _, l := range links {
 		var file *os.File
 		var err error
 		switch {
 		case l.Auto():
-			file, err = openTap(taps[0].name)
+			file, err = tap.Open(plan.Tap, taps[0].name)
 			taps = taps[1:]
 		case l.Kind == plan.Passt:
 			file, err = startPasst(l)
@@ -185,7 +186,7 @@ func (h *Host) openLinks(links []*plan.Link, taps []tap) error {
 		case l.Device != "":
 			file, err = h.openNamed(l)
 		default:
-			if err = checkDevice(l.Kind, l.FD); err == nil {
+			if err = tap.Check(l.Kind, l.FD); err == nil {
 				file = os.NewFile(uintptr(l.FD), l.Flag)
 			}
 		}
@@ -208,14 +209,14 @@ func (h *Host) openNamed(l *plan.Link) (*os.File, error) {
 	var file *os.File
 	var err error
 	patiently(func() bool {
-		file, err = openDevice(l.Kind, name)
-		return !isBusy(err)
+		file, err = tap.Open(l.Kind, name)
+		return !tap.IsBusy(err)
 	})
 	switch {
 	case err != nil:
 		return nil, err
 	case missing != nil:
-		_, err = bringUp(name)
+		_, err = tap.BringUp(name)
 	case device.Attrs().Flags&net.FlagUp == 0:
 		h.Notes = append(h.Notes, fmt.Sprintf("the %s %s is down, so no packet passes; `ip link set %s up` changes that",
 			l.Kind, name, name))
@@ -224,12 +225,12 @@ func (h *Host) openNamed(l *plan.Link) (*os.File, error) {
 }
 
 // ipv6 says whether the stack behind the tap has IPv6.
-func (t tap) ipv6() bool {
+func (t madeTap) ipv6() bool {
 	return slices.ContainsFunc(t.hosts, func(p netip.Prefix) bool { return p.Addr().Is6() })
 }
 
 // configure gives a tap the host's addresses. All of it goes with the tap.
-func (t tap) configure() error {
+func (t madeTap) configure() error {
 	device, err := netlink.LinkByName(t.name)
 	if err != nil {
 		return fmt.Errorf("cannot find %s: %w", t.name, err)
@@ -250,11 +251,11 @@ func (t tap) configure() error {
 		}
 	}
 	for _, host := range t.hosts {
-		if err := addAddress(device, host); err != nil {
+		if err := tap.AddAddress(device, host); err != nil {
 			return err
 		}
 	}
-	if _, err := bringUp(t.name); err != nil {
+	if _, err := tap.BringUp(t.name); err != nil {
 		return err
 	}
 	if err := sysctl.Host.Ensure(v4+"/forwarding", "1"); err != nil {
@@ -266,20 +267,8 @@ func (t tap) configure() error {
 	return nil
 }
 
-func addAddress(device netlink.Link, p netip.Prefix) error {
-	address := &netlink.Addr{IPNet: interfaceNet(p)}
-	if p.Addr().Is6() {
-		// Nobody else is on this link, so nobody need be asked.
-		address.Flags = unix.IFA_F_NODAD
-	}
-	if err := netlink.AddrAdd(device, address); err != nil {
-		return fmt.Errorf("cannot give %s the address %s: %w", device.Attrs().Name, p, err)
-	}
-	return nil
-}
-
 // tables are the firewall's, one for each IP version in use.
-func (s *survey) tables(name string, taps []tap, forward *forwarding) []table {
+func (s *survey) tables(name string, taps []madeTap, forward *forwarding) []table {
 	four := table{name: name, family: nftables.TableFamilyIPv4, closed: forward.closed4}
 	six := table{name: name, family: nftables.TableFamilyIPv6, closed: forward.closed6}
 	for _, t := range taps {

@@ -16,6 +16,7 @@ import (
 	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
 	"guise/internal/hostnet/netns"
+	"guise/internal/hostnet/tap"
 	"guise/internal/nettest"
 	"guise/internal/plan"
 )
@@ -325,14 +326,14 @@ func TestTapOfTheUsersIsOpenedAndLeftAlone(t *testing.T) {
 		t.Errorf("a second time: %v", err)
 	}
 	fd := int(h.Links[0].Fd())
-	if err := checkDevice(plan.Tap, fd); err != nil {
+	if err := tap.Check(plan.Tap, fd); err != nil {
 		t.Error(err)
 	}
 	if len(h.Notes) != 1 || !strings.Contains(h.Notes[0], "ip link set mine up") {
 		t.Errorf("on a tap that is down: %q", h.Notes)
 	}
 	h.CloseLinks()
-	if err := checkDevice(plan.Tap, fd); !errors.As(err, &access.Refusal{}) {
+	if err := tap.Check(plan.Tap, fd); !errors.As(err, &access.Refusal{}) {
 		t.Errorf("a closed descriptor: %v", err)
 	}
 	undone(t, before)
@@ -346,18 +347,18 @@ func TestEndOfAPathInANamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tap, err := OpenEnd(end, 1400)
+	device, err := tap.OpenEnd(end, 1400)
 	if err != nil {
 		t.Fatal(err)
 	}
 	there := nettest.Run(t, "ip", "-n", name, "-o", "address") + nettest.Run(t, "ip", "-n", name, "-o", "link")
 	contains(t, there, "inet 192.0.2.1/24", "inet6 2001:db8:1::1/64", "mtu 1400")
 	undone(t, before)
-	tap.Close()
+	device.Close()
 	if there := nettest.Run(t, "ip", "-n", name, "-o", "link"); strings.Contains(there, "x0") {
 		t.Errorf("the tap is left: %s", there)
 	}
-	if _, err := OpenEnd(plan.End{Namespace: "guise-no-such", Device: "x"}, 0); !errors.As(err, &access.Refusal{}) ||
+	if _, err := tap.OpenEnd(plan.End{Namespace: "guise-no-such", Device: "x"}, 0); !errors.As(err, &access.Refusal{}) ||
 		!strings.Contains(err.Error(), "ip netns add") {
 		t.Errorf("a namespace that is not: %v", err)
 	}

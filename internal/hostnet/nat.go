@@ -10,6 +10,8 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"guise/internal/hostnet/tap"
 )
 
 // table is what the firewall must do for one stack and one IP version. Each
@@ -52,7 +54,7 @@ func (t table) add() error {
 	postrouting := c.AddChain(&nftables.Chain{Name: "postrouting", Table: nft, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource})
 	for _, subnet := range t.stacks {
-		rule := append(sourceIs(subnet), interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpNeq, wildcard(tapPrefix))...)
+		rule := append(sourceIs(subnet), interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpNeq, wildcard(tap.Prefix))...)
 		c.AddRule(&nftables.Rule{Table: nft, Chain: postrouting, Exprs: append(rule, &expr.Masq{})})
 	}
 	forward := c.AddChain(&nftables.Chain{Name: "forward", Table: nft, Type: nftables.ChainTypeFilter,
@@ -60,13 +62,13 @@ func (t table) add() error {
 	verdict := func(kind expr.VerdictKind, rule []expr.Any) {
 		c.AddRule(&nftables.Rule{Table: nft, Chain: forward, Exprs: append(rule, &expr.Verdict{Kind: kind})})
 	}
-	for _, tap := range t.taps {
-		verdict(expr.VerdictAccept, interfaceIs(expr.MetaKeyIIFNAME, expr.CmpOpEq, exactly(tap)))
-		verdict(expr.VerdictAccept, interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpEq, exactly(tap)))
+	for _, name := range t.taps {
+		verdict(expr.VerdictAccept, interfaceIs(expr.MetaKeyIIFNAME, expr.CmpOpEq, exactly(name)))
+		verdict(expr.VerdictAccept, interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpEq, exactly(name)))
 	}
 	for _, name := range t.closed {
 		verdict(expr.VerdictDrop, append(interfaceIs(expr.MetaKeyIIFNAME, expr.CmpOpEq, exactly(name)),
-			interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpNeq, wildcard(tapPrefix))...))
+			interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpNeq, wildcard(tap.Prefix))...))
 	}
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("cannot make the nftables table %s %s, which translates for the stack: %w; does this kernel have "+

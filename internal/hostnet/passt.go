@@ -74,7 +74,7 @@ func (s *survey) proposePasst(l *plan.Link) error {
 	if !four && !six {
 		return errNoDefaultRoute
 	}
-	t := tap{link: l}
+	t := madeTap{link: l}
 	if four {
 		subnet, err := s.taken.free4()
 		if err != nil {

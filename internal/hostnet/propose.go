@@ -10,8 +10,8 @@ import (
 	"guise/internal/plan"
 )
 
-// tap is a tap that guise makes, and the host's side of it.
-type tap struct {
+// madeTap is a tap that guise makes, and the host's side of it.
+type madeTap struct {
 	link  *plan.Link
 	name  string
 	hosts []netip.Prefix // the host's addresses on it
@@ -32,8 +32,8 @@ func Propose(links []*plan.Link) error {
 	return err
 }
 
-func (s *survey) propose(links []*plan.Link) ([]tap, error) {
-	var taps []tap
+func (s *survey) propose(links []*plan.Link) ([]madeTap, error) {
+	var taps []madeTap
 	for _, l := range links {
 		if l.Kind == plan.Passt {
 			if err := s.proposePasst(l); err != nil {
@@ -43,7 +43,7 @@ func (s *survey) propose(links []*plan.Link) ([]tap, error) {
 		if !l.Auto() {
 			continue
 		}
-		t := tap{link: l, name: s.freeName()}
+		t := madeTap{link: l, name: s.freeName()}
 		if l.MTU == 0 && s.mtu < 1500 {
 			l.MTU = s.mtu
 		}
@@ -62,7 +62,7 @@ func (s *survey) propose(links []*plan.Link) ([]tap, error) {
 }
 
 // proposeSubnets chooses all addresses of the link.
-func (s *survey) proposeSubnets(t *tap) error {
+func (s *survey) proposeSubnets(t *madeTap) error {
 	four, err := s.taken.free4()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *survey) proposeSubnets(t *tap) error {
 	return nil
 }
 
-func (s *survey) join(t *tap, p pair) {
+func (s *survey) join(t *madeTap, p pair) {
 	t.hosts = append(t.hosts, p.host)
 	t.link.Addresses = append(t.link.Addresses, p.stack)
 	t.link.Gateways = append(t.link.Gateways, p.host.Addr())
@@ -87,7 +87,7 @@ func (s *survey) join(t *tap, p pair) {
 }
 
 // proposeHosts chooses the host's addresses beside those the user named.
-func (s *survey) proposeHosts(t *tap) error {
+func (s *survey) proposeHosts(t *madeTap) error {
 	gateway := map[bool]bool{} // by Is4
 	for _, g := range t.link.Gateways {
 		gateway[g.Is4()] = true

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/tap"
 )
 
 // setupTap is a line of /etc/guise/taps.
@@ -102,7 +103,7 @@ func (s *Setup) wanted(before []setupTap, uid int) ([]setupTap, error) {
 	for want := max(s.Taps, 1); have < want; have++ {
 		t := setupTap{uid: uid}
 		for i := 0; ; i++ {
-			if t.name = fmt.Sprintf("%s%d", SetupPrefix, i); !survey.names[t.name] {
+			if t.name = fmt.Sprintf("%s%d", tap.SetupPrefix, i); !survey.names[t.name] {
 				break
 			}
 		}

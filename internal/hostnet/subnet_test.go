@@ -85,7 +85,7 @@ func TestNetworkThatTheHostUsesIsRefused(t *testing.T) {
 		"10.9.8.2/24": "",
 	} {
 		link := &plan.Link{Kind: plan.Tap, FD: -1, Addresses: []netip.Prefix{netip.MustParsePrefix(address)}}
-		err := s.proposeHosts(&tap{link: link})
+		err := s.proposeHosts(&madeTap{link: link})
 		if part == "" && err != nil || part != "" && (err == nil || !strings.Contains(err.Error(), part)) {
 			t.Errorf("%s: got %v, want %q", address, err, part)
 		}

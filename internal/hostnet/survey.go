@@ -10,10 +10,9 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-)
 
-// tapPrefix begins the names of the taps that guise makes.
-const tapPrefix = "guise"
+	"guise/internal/hostnet/tap"
+)
 
 // survey is what guise must know of the host's network before it joins it.
 type survey struct {
@@ -39,7 +38,7 @@ func surveyHost() (*survey, error) {
 		a := l.Attrs()
 		s.names[a.Name] = true
 		mtus[a.Index] = a.MTU
-		taps[a.Index] = strings.HasPrefix(a.Name, tapPrefix)
+		taps[a.Index] = strings.HasPrefix(a.Name, tap.Prefix)
 		own[a.Index] = a.Flags&net.FlagLoopback != 0 || taps[a.Index]
 		if !own[a.Index] {
 			s.others = append(s.others, a.Name)
@@ -101,7 +100,7 @@ func (s *survey) take(n *net.IPNet, stacks bool) {
 // freeName is the first name for a tap that no interface has.
 func (s *survey) freeName() string {
 	for i := 0; ; i++ {
-		name := fmt.Sprintf("%s%d", tapPrefix, i)
+		name := fmt.Sprintf("%s%d", tap.Prefix, i)
 		if !s.names[name] {
 			s.names[name] = true
 			return name

@@ -4,7 +4,6 @@ package hostnet
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/tap"
 	"guise/internal/plan"
 )
 
@@ -26,10 +26,6 @@ import (
 //
 // There is no fourth: without passt there is an error, and never the host's
 // own stack.
-
-// SetupPrefix begins the names of the taps that `guise setup` makes. It is
-// tapPrefix, too: the firewall takes all of them for stacks.
-const SetupPrefix = tapPrefix + "-u"
 
 // ownTap is a tap that root has set up for this user, and its network.
 type ownTap struct {
@@ -70,15 +66,15 @@ func OwnTaps() ([]ownTap, error) {
 	}
 	var own []ownTap
 	for _, d := range devices {
-		tap, ok := d.(*netlink.Tuntap)
-		if !ok || tap.NonPersist || tap.Owner == 0 || tap.Owner != uint32(os.Geteuid()) || !strings.HasPrefix(tap.Name, SetupPrefix) {
+		device, ok := d.(*netlink.Tuntap)
+		if !ok || device.NonPersist || device.Owner == 0 || device.Owner != uint32(os.Geteuid()) || !strings.HasPrefix(device.Name, tap.SetupPrefix) {
 			continue
 		}
 		addresses, err := netlink.AddrList(d, netlink.FAMILY_ALL)
 		if err != nil {
-			return nil, fmt.Errorf("cannot list the addresses of %s: %w", tap.Name, err)
+			return nil, fmt.Errorf("cannot list the addresses of %s: %w", device.Name, err)
 		}
-		found := ownTap{name: tap.Name, mtu: tap.MTU}
+		found := ownTap{name: device.Name, mtu: device.MTU}
 		for _, a := range addresses {
 			if addr, ok := netip.AddrFromSlice(a.IP); ok && a.Scope == unix.RT_SCOPE_UNIVERSE {
 				ones, _ := a.Mask.Size()
@@ -122,7 +118,7 @@ func (h *Host) openOwn(l *plan.Link, own []ownTap) (*os.File, error) {
 	var err error
 	patiently(func() bool {
 		for _, o := range own {
-			if file, err = openTap(o.name); isBusy(err) {
+			if file, err = tap.Open(plan.Tap, o.name); tap.IsBusy(err) {
 				continue
 			}
 			if err == nil {
@@ -135,7 +131,7 @@ func (h *Host) openOwn(l *plan.Link, own []ownTap) (*os.File, error) {
 		}
 		return false
 	})
-	if !isBusy(err) {
+	if !tap.IsBusy(err) {
 		return file, err
 	}
 	var names []string
@@ -162,11 +158,6 @@ func hasDefaultRoutes() (four, six bool, err error) {
 		six = six || r.Family == unix.AF_INET6
 	}
 	return four, six, nil
-}
-
-// interfaceNet is an address as netlink wants it.
-func interfaceNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
 // DefaultWay is the way out that a run without flags would try, and the taps

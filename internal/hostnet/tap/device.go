@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+// Package tap opens taps and tuns of the host, and the ends of paths.
+package tap
 
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 
 	"github.com/vishvananda/netlink"
@@ -14,13 +17,18 @@ import (
 	"guise/internal/plan"
 )
 
-func openTap(name string) (*os.File, error) { return openDevice(plan.Tap, name) }
+// Prefix begins the names of the taps that guise makes.
+const Prefix = "guise"
 
-// openDevice attaches to the tap or tun of that name in this thread's network
+// SetupPrefix begins the names of those that `guise setup` makes. It is Prefix,
+// too: the firewall takes all of them for stacks.
+const SetupPrefix = Prefix + "-u"
+
+// Open attaches to the tap or tun of that name in this thread's network
 // namespace, and makes it when there is none: it then vanishes with the last
 // descriptor. Offloads and the length of the virtio-net header are set by the
 // stack's link, which knows what it can take.
-func openDevice(kind, name string) (*os.File, error) {
+func Open(kind, name string) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	switch err {
 	case nil:
@@ -65,12 +73,12 @@ func deviceError(kind, name string, err error) error {
 	return fmt.Errorf("cannot attach to the %s %s: %w", kind, name, err)
 }
 
-// isBusy says whether another process has the tap.
-func isBusy(err error) bool { return errors.Is(err, unix.EBUSY) }
+// IsBusy says whether another process has the tap.
+func IsBusy(err error) bool { return errors.Is(err, unix.EBUSY) }
 
-// checkDevice refuses a descriptor that is no open tap (or tun), and keeps it
+// Check refuses a descriptor that is no open tap (or tun), and keeps it
 // from the program, which has no business with it.
-func checkDevice(kind string, fd int) error {
+func Check(kind string, fd int) error {
 	request, _ := unix.NewIfreq("")
 	if err := unix.IoctlIfreq(fd, unix.TUNGETIFF, request); err != nil {
 		return access.Refuse("descriptor %d is no open %s: %w", fd, kind, err)
@@ -79,7 +87,8 @@ func checkDevice(kind string, fd int) error {
 	return nil
 }
 
-func bringUp(name string) (netlink.Link, error) {
+// BringUp sets a device up, and returns it.
+func BringUp(name string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find %s: %w", name, err)
@@ -88,4 +97,22 @@ func bringUp(name string) (netlink.Link, error) {
 		return nil, fmt.Errorf("cannot bring %s up: %w", name, err)
 	}
 	return link, nil
+}
+
+// AddAddress gives a device an address.
+func AddAddress(device netlink.Link, p netip.Prefix) error {
+	address := &netlink.Addr{IPNet: Net(p)}
+	if p.Addr().Is6() {
+		// Nobody else is on this link, so nobody need be asked.
+		address.Flags = unix.IFA_F_NODAD
+	}
+	if err := netlink.AddrAdd(device, address); err != nil {
+		return fmt.Errorf("cannot give %s the address %s: %w", device.Attrs().Name, p, err)
+	}
+	return nil
+}
+
+// Net is an address as netlink wants it.
+func Net(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+package tap
 
 import (
 	"fmt"
@@ -52,7 +52,7 @@ func openEnd(e plan.End, mtu int) (*os.File, error) {
 		return nil, access.Refuse("%s exists already and would keep the addresses; add them yourself (ip address add), "+
 			"or name a tap that is still to be made", e.Device)
 	}
-	tap, err := openTap(e.Device)
+	tap, err := Open(plan.Tap, e.Device)
 	if err != nil || missing == nil {
 		return tap, err
 	}
@@ -64,7 +64,7 @@ func openEnd(e plan.End, mtu int) (*os.File, error) {
 }
 
 func configureEnd(e plan.End, mtu int) error {
-	device, err := bringUp(e.Device)
+	device, err := BringUp(e.Device)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func configureEnd(e plan.End, mtu int) error {
 		}
 	}
 	for _, a := range e.Addresses {
-		if err := addAddress(device, a); err != nil {
+		if err := AddAddress(device, a); err != nil {
 			return err
 		}
 	}
