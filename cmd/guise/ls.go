@@ -44,7 +44,7 @@ func newLs() *cobra.Command {
 			return nil
 		},
 		RunE: action(func(cmd *cobra.Command, _ []string) error {
-			stacks := survey()
+			stacks := askAll()
 			if asJSON {
 				encoder := json.NewEncoder(cmd.OutOrStdout())
 				encoder.SetEscapeHTML(false)
@@ -58,8 +58,8 @@ func newLs() *cobra.Command {
 	return cmd
 }
 
-// survey asks all stacks at once. One that has just ended is none.
-func survey() []listed {
+// askAll asks all stacks at once. One that has just ended is none.
+func askAll() []listed {
 	stacks := holder.Stacks()
 	answers := make([]*listed, len(stacks))
 	var all sync.WaitGroup

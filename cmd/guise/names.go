@@ -10,6 +10,7 @@ import (
 
 	"guise/internal/holder"
 	"guise/internal/hostnet"
+	"guise/internal/hostnet/survey"
 	"guise/internal/plan"
 )
 
@@ -58,7 +59,7 @@ func (w *wishes) readNames(s *settings) error {
 // findNames finds the program's name servers, and the relays that they need: resolv is the
 // text of its resolv.conf, "" for the host's own; hosts are lines for its /etc/hosts.
 func (s *settings) findNames() (resolv, hosts string) {
-	servers, others := hostnet.Resolvers()
+	servers, others := survey.Resolvers()
 	seen, relays := servers, []plan.Relay(nil)
 	switch {
 	case len(s.dns) > 0:

@@ -11,6 +11,7 @@ import (
 
 	"guise/internal/holder"
 	"guise/internal/hostnet"
+	"guise/internal/hostnet/survey"
 	"guise/internal/plan"
 )
 
@@ -93,7 +94,7 @@ func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
 
 // printNames shows how names are found, and the ways between the program and the host.
 func (f *runFlags) printNames(s *settings, show func(name, value, origin string)) {
-	servers, _ := hostnet.Resolvers()
+	servers, _ := survey.Resolvers()
 	for _, d := range s.dns {
 		show("dns", d.String(), "--dns")
 	}
@@ -101,7 +102,7 @@ func (f *runFlags) printNames(s *settings, show func(name, value, origin string)
 	for _, d := range servers {
 		switch {
 		case len(s.dns) > 0:
-		case s.relayed && hostnet.HostsAlone(d):
+		case s.relayed && survey.HostsAlone(d):
 			show("dns", d.String(), "default: the host's /etc/resolv.conf, relayed by the holder")
 		default:
 			show("dns", d.String(), "default: the host's /etc/resolv.conf")

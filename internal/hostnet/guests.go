@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/survey"
 	"guise/internal/hostnet/sysctl"
 	"guise/internal/hostnet/tap"
 	"guise/internal/plan"
@@ -47,27 +48,27 @@ type Namespace struct {
 // ProposeGuests chooses the addresses of guests on a stack with these links, which have
 // theirs already. Nothing is changed on the host.
 func ProposeGuests(links []*plan.Link) (*plan.Guests, error) {
-	s, err := surveyHost()
+	s, err := survey.Host()
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range links {
 		for _, a := range l.Addresses {
-			s.taken = append(s.taken, a.Masked())
+			s.Taken = append(s.Taken, a.Masked())
 		}
 	}
-	four, err := s.taken.free4()
+	four, err := s.Taken.Free4()
 	if err != nil {
 		return nil, err
 	}
-	six, err := s.taken.free6()
+	six, err := s.Taken.Free6()
 	if err != nil {
 		return nil, err
 	}
 	g := &plan.Guests{}
-	for _, p := range []pair{four, six} {
-		g.Stack = append(g.Stack, p.host)
-		g.Addresses = append(g.Addresses, p.stack)
+	for _, p := range []survey.Pair{four, six} {
+		g.Stack = append(g.Stack, p.Host)
+		g.Addresses = append(g.Addresses, p.Stack)
 	}
 	g.FindWays(links)
 	return g, nil

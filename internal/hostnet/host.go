@@ -30,6 +30,7 @@ import (
 
 	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
+	"guise/internal/hostnet/survey"
 	"guise/internal/hostnet/sysctl"
 	"guise/internal/hostnet/tap"
 	"guise/internal/plan"
@@ -92,11 +93,11 @@ func Prepare(id string, links []*plan.Link) (h *Host, err error) {
 // prepare makes the taps, which need no journal as long as no other process
 // has them: they vanish with this one. Then everything else is noted, and done.
 func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
-	s, err := surveyHost()
+	s, err := survey.Host()
 	if err != nil {
 		return err
 	}
-	taps, err := s.propose(links)
+	taps, err := propose(s, links)
 	if err != nil {
 		return err
 	}
@@ -117,11 +118,11 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 			journal.Step{Kind: journal.Device, Name: t.name, Index: device.Attrs().Index})
 		ipv6 = ipv6 || t.ipv6()
 	}
-	forward, err := needForwarding(sysctl.Host, h.journal, s.others, ipv6)
+	forward, err := needForwarding(sysctl.Host, h.journal, s.Others, ipv6)
 	if err != nil {
 		return err
 	}
-	tables := s.tables("guise_"+h.journal.ID(), taps, forward)
+	tables := tables("guise_"+h.journal.ID(), taps, forward)
 	for _, t := range tables {
 		h.journal.Steps = append(h.journal.Steps,
 			journal.Step{Kind: journal.Table, Family: familyNames[t.family], Name: t.name})
@@ -156,9 +157,9 @@ func (h *Host) openAll(links []*plan.Link) error {
 		if _, err := FindPasst(); err != nil {
 			return err
 		}
-		s, err := surveyHost()
+		s, err := survey.Host()
 		if err == nil {
-			_, err = s.propose(links)
+			_, err = propose(s, links)
 		}
 		if err != nil {
 			return err
@@ -268,7 +269,7 @@ func (t madeTap) configure() error {
 }
 
 // tables are the firewall's, one for each IP version in use.
-func (s *survey) tables(name string, taps []madeTap, forward *forwarding) []table {
+func tables(name string, taps []madeTap, forward *forwarding) []table {
 	four := table{name: name, family: nftables.TableFamilyIPv4, closed: forward.closed4}
 	six := table{name: name, family: nftables.TableFamilyIPv6, closed: forward.closed6}
 	for _, t := range taps {

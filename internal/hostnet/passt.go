@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/survey"
 	"guise/internal/plan"
 )
 
@@ -49,14 +50,14 @@ func FindPasst() (string, error) {
 
 // proposePasst chooses the addresses of a link through passt: those that a tap
 // would get. The gateway is passt itself.
-func (s *survey) proposePasst(l *plan.Link) error {
+func proposePasst(s *survey.Survey, l *plan.Link) error {
 	if len(l.Addresses) > 0 {
 		given := map[bool]bool{} // by Is4
 		for _, g := range l.Gateways {
 			given[g.Is4()] = true
 		}
 		for _, a := range l.Addresses {
-			host, err := opposite(a, l.Gateways)
+			host, err := survey.Opposite(a, l.Gateways)
 			if err != nil {
 				return err
 			}
@@ -67,7 +68,7 @@ func (s *survey) proposePasst(l *plan.Link) error {
 		}
 		return nil
 	}
-	four, six, err := hasDefaultRoutes()
+	four, six, err := survey.DefaultRoutes()
 	if err != nil {
 		return err
 	}
@@ -76,18 +77,18 @@ func (s *survey) proposePasst(l *plan.Link) error {
 	}
 	t := madeTap{link: l}
 	if four {
-		subnet, err := s.taken.free4()
+		subnet, err := s.Taken.Free4()
 		if err != nil {
 			return err
 		}
-		s.join(&t, subnet)
+		join(s, &t, subnet)
 	}
 	if six {
-		subnet, err := s.taken.free6()
+		subnet, err := s.Taken.Free6()
 		if err != nil {
 			return err
 		}
-		s.join(&t, subnet)
+		join(s, &t, subnet)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"guise/internal/hostnet/survey"
 	"guise/internal/plan"
 )
 
@@ -34,9 +35,9 @@ func awaitAddresses(links []*plan.Link) {
 		return
 	}
 	patiently(func() bool {
-		s, err := surveyHost()
+		s, err := survey.Host()
 		return err != nil || !slices.ContainsFunc(named, func(stack netip.Prefix) bool {
-			_, used := s.stacks.by(stack.Masked())
+			_, used := s.Stacks.By(stack.Masked())
 			return used
 		})
 	})

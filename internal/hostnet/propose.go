@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/survey"
 	"guise/internal/plan"
 )
 
@@ -24,34 +25,34 @@ func Propose(links []*plan.Link) error {
 	if _, err := choose(links); err != nil {
 		return err
 	}
-	s, err := surveyHost()
+	s, err := survey.Host()
 	if err != nil {
 		return err
 	}
-	_, err = s.propose(links)
+	_, err = propose(s, links)
 	return err
 }
 
-func (s *survey) propose(links []*plan.Link) ([]madeTap, error) {
+func propose(s *survey.Survey, links []*plan.Link) ([]madeTap, error) {
 	var taps []madeTap
 	for _, l := range links {
 		if l.Kind == plan.Passt {
-			if err := s.proposePasst(l); err != nil {
+			if err := proposePasst(s, l); err != nil {
 				return nil, err
 			}
 		}
 		if !l.Auto() {
 			continue
 		}
-		t := madeTap{link: l, name: s.freeName()}
-		if l.MTU == 0 && s.mtu < 1500 {
-			l.MTU = s.mtu
+		t := madeTap{link: l, name: s.FreeName()}
+		if l.MTU == 0 && s.MTU < 1500 {
+			l.MTU = s.MTU
 		}
 		var err error
 		if len(l.Addresses) > 0 {
-			err = s.proposeHosts(&t)
+			err = proposeHosts(s, &t)
 		} else {
-			err = s.proposeSubnets(&t)
+			err = proposeSubnets(s, &t)
 		}
 		if err != nil {
 			return nil, err
@@ -62,51 +63,51 @@ func (s *survey) propose(links []*plan.Link) ([]madeTap, error) {
 }
 
 // proposeSubnets chooses all addresses of the link.
-func (s *survey) proposeSubnets(t *madeTap) error {
-	four, err := s.taken.free4()
+func proposeSubnets(s *survey.Survey, t *madeTap) error {
+	four, err := s.Taken.Free4()
 	if err != nil {
 		return err
 	}
-	s.join(t, four)
-	if !s.ipv6 {
+	join(s, t, four)
+	if !s.IPv6 {
 		return nil
 	}
-	six, err := s.taken.free6()
+	six, err := s.Taken.Free6()
 	if err != nil {
 		return err
 	}
-	s.join(t, six)
+	join(s, t, six)
 	return nil
 }
 
-func (s *survey) join(t *madeTap, p pair) {
-	t.hosts = append(t.hosts, p.host)
-	t.link.Addresses = append(t.link.Addresses, p.stack)
-	t.link.Gateways = append(t.link.Gateways, p.host.Addr())
-	s.taken = append(s.taken, p.host.Masked())
+func join(s *survey.Survey, t *madeTap, p survey.Pair) {
+	t.hosts = append(t.hosts, p.Host)
+	t.link.Addresses = append(t.link.Addresses, p.Stack)
+	t.link.Gateways = append(t.link.Gateways, p.Host.Addr())
+	s.Taken = append(s.Taken, p.Host.Masked())
 }
 
 // proposeHosts chooses the host's addresses beside those the user named.
-func (s *survey) proposeHosts(t *madeTap) error {
+func proposeHosts(s *survey.Survey, t *madeTap) error {
 	gateway := map[bool]bool{} // by Is4
 	for _, g := range t.link.Gateways {
 		gateway[g.Is4()] = true
 	}
 	for _, stack := range t.link.Addresses {
-		if used, ok := s.taken.by(stack.Masked()); ok {
-			if slices.Contains(s.servers, used) {
+		if used, ok := s.Taken.By(stack.Masked()); ok {
+			if slices.Contains(s.Servers, used) {
 				return access.Refuse("--ip %s: the host's name server %s (%s) lies in that network, where the host would no longer "+
-					"reach it; expected a network that the host does not use", stack, used.Addr(), resolvConf)
+					"reach it; expected a network that the host does not use", stack, used.Addr(), survey.ResolvConf)
 			}
 			return access.Refuse("--ip %s: the host has %s itself, so packets between it and the stack would go astray; "+
 				"expected a network that the host does not use", stack, used)
 		}
-		host, err := opposite(stack, t.link.Gateways)
+		host, err := survey.Opposite(stack, t.link.Gateways)
 		if err != nil {
 			return err
 		}
 		t.hosts = append(t.hosts, host)
-		s.taken = append(s.taken, host.Masked())
+		s.Taken = append(s.Taken, host.Masked())
 		if is4 := host.Addr().Is4(); !gateway[is4] {
 			gateway[is4] = true
 			t.link.Gateways = append(t.link.Gateways, host.Addr())

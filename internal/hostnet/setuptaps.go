@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/survey"
 	"guise/internal/hostnet/tap"
 )
 
@@ -81,17 +82,17 @@ func (s *Setup) wanted(before []setupTap, uid int) ([]setupTap, error) {
 	if s.Taps < 0 || s.Taps > MostSetupTaps {
 		return nil, access.Refuse("--taps %d: expected a number from 1 to %d", s.Taps, MostSetupTaps)
 	}
-	survey, err := surveyHost()
+	found, err := survey.Host()
 	if err != nil {
 		return nil, err
 	}
 	have := 0
 	var after []setupTap
 	for _, t := range before {
-		survey.names[t.name] = true
-		survey.taken = append(survey.taken, t.four.Masked())
+		found.Names[t.name] = true
+		found.Taken = append(found.Taken, t.four.Masked())
 		if t.six.IsValid() {
-			survey.taken = append(survey.taken, t.six.Masked())
+			found.Taken = append(found.Taken, t.six.Masked())
 		}
 		if t.uid == uid {
 			if have++; s.Taps != 0 && have > s.Taps {
@@ -103,24 +104,24 @@ func (s *Setup) wanted(before []setupTap, uid int) ([]setupTap, error) {
 	for want := max(s.Taps, 1); have < want; have++ {
 		t := setupTap{uid: uid}
 		for i := 0; ; i++ {
-			if t.name = fmt.Sprintf("%s%d", tap.SetupPrefix, i); !survey.names[t.name] {
+			if t.name = fmt.Sprintf("%s%d", tap.SetupPrefix, i); !found.Names[t.name] {
 				break
 			}
 		}
-		survey.names[t.name] = true
-		four, err := survey.taken.free4()
+		found.Names[t.name] = true
+		four, err := found.Taken.Free4()
 		if err != nil {
 			return nil, err
 		}
-		t.four = four.host
-		survey.taken = append(survey.taken, four.host.Masked())
-		if survey.ipv6 {
-			six, err := survey.taken.free6()
+		t.four = four.Host
+		found.Taken = append(found.Taken, four.Host.Masked())
+		if found.IPv6 {
+			six, err := found.Taken.Free6()
 			if err != nil {
 				return nil, err
 			}
-			t.six = six.host
-			survey.taken = append(survey.taken, six.host.Masked())
+			t.six = six.Host
+			found.Taken = append(found.Taken, six.Host.Masked())
 		}
 		after = append(after, t)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/survey"
 	"guise/internal/hostnet/tap"
 	"guise/internal/plan"
 )
@@ -99,7 +100,7 @@ func (o ownTap) assign(l *plan.Link) {
 	}
 	l.Gateways = nil
 	for _, host := range o.hosts {
-		stack, err := opposite(host, nil)
+		stack, err := survey.Opposite(host, nil)
 		if err != nil {
 			continue // a network with room for the host alone
 		}
@@ -143,23 +144,6 @@ func (h *Host) openOwn(l *plan.Link, own []ownTap) (*os.File, error) {
 		strings.Join(names, ", "), os.Geteuid(), len(own)+1)
 }
 
-// hasDefaultRoutes says for which IP versions the host has a way to anywhere.
-func hasDefaultRoutes() (four, six bool, err error) {
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL,
-		&netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
-	if err != nil {
-		return false, false, fmt.Errorf("cannot list the host's routes: %w", err)
-	}
-	for _, r := range routes {
-		if !isDefault(r.Dst) || r.Type != unix.RTN_UNICAST {
-			continue
-		}
-		four = four || r.Family == unix.AF_INET
-		six = six || r.Family == unix.AF_INET6
-	}
-	return four, six, nil
-}
-
 // DefaultWay is the way out that a run without flags would try, and the taps
 // that root has set up for this user.
 func DefaultWay() (kind string, taps []string, err error) {
@@ -190,9 +174,9 @@ func ListedTaps() []string {
 // TryPasst starts a passt as a run would, and lets it end at once.
 func TryPasst() error {
 	l := &plan.Link{Kind: plan.Passt}
-	s, err := surveyHost()
+	s, err := survey.Host()
 	if err == nil {
-		err = s.proposePasst(l)
+		err = proposePasst(s, l)
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+package survey
 
 import (
 	"fmt"
@@ -29,11 +29,11 @@ const (
 	anywhere6 = 15
 )
 
-// taken are networks that the host uses.
-type taken []netip.Prefix
+// Networks are some that the host uses.
+type Networks []netip.Prefix
 
-// by is the network of the host that overlaps p, if there is one.
-func (t taken) by(p netip.Prefix) (netip.Prefix, bool) {
+// By is the network of the host that overlaps p, if there is one.
+func (t Networks) By(p netip.Prefix) (netip.Prefix, bool) {
 	for _, u := range t {
 		wide := anywhere6
 		if u.Addr().Is4() {
@@ -46,18 +46,18 @@ func (t taken) by(p netip.Prefix) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// pair is a subnet with an address for each side, the prefix length included.
-type pair struct {
-	host, stack netip.Prefix
+// Pair is a subnet with an address for each side, the prefix length included.
+type Pair struct {
+	Host, Stack netip.Prefix
 }
 
-func newPair(subnet netip.Prefix) pair {
+func newPair(subnet netip.Prefix) Pair {
 	first := subnet.Addr().Next()
-	return pair{netip.PrefixFrom(first, subnet.Bits()), netip.PrefixFrom(first.Next(), subnet.Bits())}
+	return Pair{netip.PrefixFrom(first, subnet.Bits()), netip.PrefixFrom(first.Next(), subnet.Bits())}
 }
 
-// free4 finds a private subnet that the host does not use.
-func (t taken) free4() (pair, error) {
+// Free4 finds a private subnet that the host does not use.
+func (t Networks) Free4() (Pair, error) {
 	for _, pool := range pools4 {
 		for a := pool.Addr(); pool.Contains(a); a = advance(a, 4) {
 			if subnet := netip.PrefixFrom(a, 30); !t.has(subnet) {
@@ -65,11 +65,11 @@ func (t taken) free4() (pair, error) {
 			}
 		}
 	}
-	return pair{}, access.Refuse("this host has routes to all of %v, and guise finds no subnet for the stack; name one: --ip ADDR/LEN", pools4)
+	return Pair{}, access.Refuse("this host has routes to all of %v, and guise finds no subnet for the stack; name one: --ip ADDR/LEN", pools4)
 }
 
-// free6 finds a unique local subnet that the host does not use.
-func (t taken) free6() (pair, error) {
+// Free6 finds a unique local subnet that the host does not use.
+func (t Networks) Free6() (Pair, error) {
 	a := pool6.Addr().As16()
 	for n := 1; n < 1<<16; n++ {
 		a[6], a[7] = byte(n>>8), byte(n)
@@ -77,11 +77,11 @@ func (t taken) free6() (pair, error) {
 			return newPair(subnet), nil
 		}
 	}
-	return pair{}, fmt.Errorf("this host has routes to all of %v", pool6)
+	return Pair{}, fmt.Errorf("this host has routes to all of %v", pool6)
 }
 
-func (t taken) has(p netip.Prefix) bool {
-	_, ok := t.by(p)
+func (t Networks) has(p netip.Prefix) bool {
+	_, ok := t.By(p)
 	return ok
 }
 
@@ -92,9 +92,9 @@ func advance(a netip.Addr, n int) netip.Addr {
 	return a
 }
 
-// opposite is the host's address beside the stack's own: the gateway if the
+// Opposite is the host's address beside the stack's own: the gateway if the
 // user named one there, else the first that is left.
-func opposite(stack netip.Prefix, gateways []netip.Addr) (netip.Prefix, error) {
+func Opposite(stack netip.Prefix, gateways []netip.Addr) (netip.Prefix, error) {
 	for _, g := range gateways {
 		if stack.Contains(g) {
 			return netip.PrefixFrom(g, stack.Bits()), nil

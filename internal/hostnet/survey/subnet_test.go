@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+package survey
 
 import (
 	"net/netip"
 	"strings"
 	"testing"
-
-	"guise/internal/plan"
 )
 
-func networks(texts ...string) taken {
-	var t taken
+func networks(texts ...string) Networks {
+	var t Networks
 	for _, text := range texts {
 		t = append(t, netip.MustParsePrefix(text))
 	}
@@ -20,7 +18,7 @@ func networks(texts ...string) taken {
 
 func TestSubnetIsOneTheHostDoesNotUse(t *testing.T) {
 	for _, c := range []struct {
-		taken taken
+		taken Networks
 		stack string
 	}{
 		{nil, "10.213.0.2/30"},
@@ -31,19 +29,19 @@ func TestSubnetIsOneTheHostDoesNotUse(t *testing.T) {
 		{networks("10.0.0.0/8", "172.16.0.0/12"), "192.168.213.2/30"},
 		{networks("192.168.0.0/16", "fd00::/8"), "10.213.0.2/30"},
 	} {
-		got, err := c.taken.free4()
-		if err != nil || got.stack.String() != c.stack {
+		got, err := c.taken.Free4()
+		if err != nil || got.Stack.String() != c.stack {
 			t.Errorf("%v: got %v, %v, want %s", c.taken, got, err, c.stack)
 		}
-		if got.host.Addr().Next() != got.stack.Addr() || got.host.Masked() != got.stack.Masked() {
-			t.Errorf("%v: the host has %v", c.taken, got.host)
+		if got.Host.Addr().Next() != got.Stack.Addr() || got.Host.Masked() != got.Stack.Masked() {
+			t.Errorf("%v: the host has %v", c.taken, got.Host)
 		}
 	}
-	if _, err := networks("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16").free4(); err == nil || !strings.Contains(err.Error(), "--ip") {
+	if _, err := networks("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16").Free4(); err == nil || !strings.Contains(err.Error(), "--ip") {
 		t.Errorf("all networks are taken: %v", err)
 	}
-	six, err := networks("fd67:7569:7365:1::/64", "::/0", "2000::/3").free6()
-	if err != nil || six.stack.String() != "fd67:7569:7365:2::2/64" || six.host.String() != "fd67:7569:7365:2::1/64" {
+	six, err := networks("fd67:7569:7365:1::/64", "::/0", "2000::/3").Free6()
+	if err != nil || six.Stack.String() != "fd67:7569:7365:2::2/64" || six.Host.String() != "fd67:7569:7365:2::1/64" {
 		t.Errorf("IPv6: %v, %v", six, err)
 	}
 }
@@ -65,29 +63,13 @@ func TestHostsAddressBesideTheStack(t *testing.T) {
 		if c.gateway != "" {
 			gateways = append(gateways, netip.MustParseAddr(c.gateway))
 		}
-		got, err := opposite(netip.MustParsePrefix(c.stack), gateways)
+		got, err := Opposite(netip.MustParsePrefix(c.stack), gateways)
 		if c.host == "" {
 			if err == nil {
 				t.Errorf("%s: got %v", c.stack, got)
 			}
 		} else if err != nil || got.String() != c.host {
 			t.Errorf("%s: got %v, %v, want %s", c.stack, got, err, c.host)
-		}
-	}
-}
-
-func TestNetworkThatTheHostUsesIsRefused(t *testing.T) {
-	servers := networks("10.9.9.53/32", "10.0.0.1/32")
-	s := &survey{taken: append(networks("10.0.0.0/24"), servers...), servers: servers}
-	for address, part := range map[string]string{
-		"10.9.9.2/24": "the host's name server 10.9.9.53 (/etc/resolv.conf) lies in that network",
-		"10.0.0.7/24": "the host has 10.0.0.0/24 itself", // and its server there
-		"10.9.8.2/24": "",
-	} {
-		link := &plan.Link{Kind: plan.Tap, FD: -1, Addresses: []netip.Prefix{netip.MustParsePrefix(address)}}
-		err := s.proposeHosts(&madeTap{link: link})
-		if part == "" && err != nil || part != "" && (err == nil || !strings.Contains(err.Error(), part)) {
-			t.Errorf("%s: got %v, want %q", address, err, part)
 		}
 	}
 }
