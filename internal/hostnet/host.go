@@ -30,6 +30,7 @@ import (
 
 	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
+	"guise/internal/hostnet/nat"
 	"guise/internal/hostnet/survey"
 	"guise/internal/hostnet/sysctl"
 	"guise/internal/hostnet/tap"
@@ -118,16 +119,16 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 			journal.Step{Kind: journal.Device, Name: t.name, Index: device.Attrs().Index})
 		ipv6 = ipv6 || t.ipv6()
 	}
-	forward, err := needForwarding(sysctl.Host, h.journal, s.Others, ipv6)
+	forward, err := nat.Forward(sysctl.Host, h.journal, s.Others, ipv6)
 	if err != nil {
 		return err
 	}
 	tables := tables("guise_"+h.journal.ID(), taps, forward)
 	for _, t := range tables {
 		h.journal.Steps = append(h.journal.Steps,
-			journal.Step{Kind: journal.Table, Family: familyNames[t.family], Name: t.name})
+			journal.Step{Kind: journal.Table, Family: t.Version(), Name: t.Name})
 	}
-	h.journal.Steps = append(h.journal.Steps, forward.steps...)
+	h.journal.Steps = append(h.journal.Steps, forward.Steps...)
 	if err := l.Save(h.journal); err != nil {
 		return err
 	}
@@ -138,11 +139,11 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 		}
 	}
 	for _, t := range tables {
-		if err := t.add(); err != nil {
+		if err := t.Add(); err != nil {
 			return err
 		}
 	}
-	for _, w := range forward.writes {
+	for _, w := range forward.Writes {
 		if err := sysctl.Host.Write(w.Key, w.Set); err != nil {
 			return err
 		}
@@ -269,23 +270,23 @@ func (t madeTap) configure() error {
 }
 
 // tables are the firewall's, one for each IP version in use.
-func tables(name string, taps []madeTap, forward *forwarding) []table {
-	four := table{name: name, family: nftables.TableFamilyIPv4, closed: forward.closed4}
-	six := table{name: name, family: nftables.TableFamilyIPv6, closed: forward.closed6}
+func tables(name string, taps []madeTap, forward *nat.Forwarding) []nat.Table {
+	four := nat.Table{Name: name, Family: nftables.TableFamilyIPv4, Closed: forward.Closed4}
+	six := nat.Table{Name: name, Family: nftables.TableFamilyIPv6, Closed: forward.Closed6}
 	for _, t := range taps {
-		four.taps, six.taps = append(four.taps, t.name), append(six.taps, t.name)
+		four.Taps, six.Taps = append(four.Taps, t.name), append(six.Taps, t.name)
 		for _, a := range t.link.Addresses {
 			if a.Addr().Is4() {
-				four.stacks = append(four.stacks, a)
+				four.Stacks = append(four.Stacks, a)
 			} else {
-				six.stacks = append(six.stacks, a)
+				six.Stacks = append(six.Stacks, a)
 			}
 		}
 	}
-	if len(six.stacks) == 0 {
-		return []table{four}
+	if len(six.Stacks) == 0 {
+		return []nat.Table{four}
 	}
-	return []table{four, six}
+	return []nat.Table{four, six}
 }
 
 // Journal is the path of the journal, or "" when nothing on the host needs

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"guise/internal/hostnet/journal"
+	"guise/internal/hostnet/nat"
 	"guise/internal/hostnet/netns"
 	"guise/internal/hostnet/sysctl"
 )
@@ -84,7 +85,7 @@ func undo(l *journal.Locked, j *journal.Journal) error {
 func undoStep(j *journal.Journal, others []*journal.Journal, s journal.Step) error {
 	switch s.Kind {
 	case journal.Table:
-		return deleteTable(s.Family, s.Name)
+		return nat.Delete(s.Family, s.Name)
 	case journal.Sysctl:
 		if j.Shared(others, s.Key) {
 			return nil

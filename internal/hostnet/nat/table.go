@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+// Package nat has the host forward packets of stacks and translate their
+// addresses, and nothing else.
+package nat
 
 import (
 	"errors"
@@ -14,7 +16,7 @@ import (
 	"guise/internal/hostnet/tap"
 )
 
-// table is what the firewall must do for one stack and one IP version. Each
+// Table is what the firewall must do for one stack and one IP version. Each
 // stack has tables of its own, so that taking them back touches nothing else:
 //
 //	table ip guise_NAME {
@@ -32,12 +34,12 @@ import (
 //
 // Stacks reach one another untranslated. An accept of this table does not
 // overrule the drop of another one.
-type table struct {
-	name   string
-	family nftables.TableFamily
-	taps   []string
-	stacks []netip.Prefix // the subnets, each as wide as the stack's address says
-	closed []string       // interfaces that forward for stacks only
+type Table struct {
+	Name   string
+	Family nftables.TableFamily
+	Taps   []string
+	Stacks []netip.Prefix // the subnets, each as wide as the stack's address says
+	Closed []string       // interfaces that forward for stacks only
 }
 
 var familyNames = map[nftables.TableFamily]string{
@@ -45,15 +47,19 @@ var familyNames = map[nftables.TableFamily]string{
 	nftables.TableFamilyIPv6: "ip6",
 }
 
-func (t table) add() error {
+// Version is the table's family as nft writes it.
+func (t Table) Version() string { return familyNames[t.Family] }
+
+// Add makes the table.
+func (t Table) Add() error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("cannot reach nftables: %w", err)
 	}
-	nft := c.AddTable(&nftables.Table{Name: t.name, Family: t.family})
+	nft := c.AddTable(&nftables.Table{Name: t.Name, Family: t.Family})
 	postrouting := c.AddChain(&nftables.Chain{Name: "postrouting", Table: nft, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource})
-	for _, subnet := range t.stacks {
+	for _, subnet := range t.Stacks {
 		rule := append(sourceIs(subnet), interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpNeq, wildcard(tap.Prefix))...)
 		c.AddRule(&nftables.Rule{Table: nft, Chain: postrouting, Exprs: append(rule, &expr.Masq{})})
 	}
@@ -62,24 +68,24 @@ func (t table) add() error {
 	verdict := func(kind expr.VerdictKind, rule []expr.Any) {
 		c.AddRule(&nftables.Rule{Table: nft, Chain: forward, Exprs: append(rule, &expr.Verdict{Kind: kind})})
 	}
-	for _, name := range t.taps {
+	for _, name := range t.Taps {
 		verdict(expr.VerdictAccept, interfaceIs(expr.MetaKeyIIFNAME, expr.CmpOpEq, exactly(name)))
 		verdict(expr.VerdictAccept, interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpEq, exactly(name)))
 	}
-	for _, name := range t.closed {
+	for _, name := range t.Closed {
 		verdict(expr.VerdictDrop, append(interfaceIs(expr.MetaKeyIIFNAME, expr.CmpOpEq, exactly(name)),
 			interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpNeq, wildcard(tap.Prefix))...))
 	}
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("cannot make the nftables table %s %s, which translates for the stack: %w; does this kernel have "+
 			"nf_tables with nat and masquerade (modprobe nft_masq)? --link none and --link tap:IFNAME do without",
-			familyNames[t.family], t.name, err)
+			t.Version(), t.Name, err)
 	}
 	return nil
 }
 
-// deleteTable deletes a table; that there is none is no error.
-func deleteTable(family, name string) error {
+// Delete deletes a table; that there is none is no error.
+func Delete(family, name string) error {
 	for number, word := range familyNames {
 		if word != family {
 			continue

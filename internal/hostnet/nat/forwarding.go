@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+package nat
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"guise/internal/hostnet/sysctl"
 )
 
-// forwarding is what the host needs in order to pass packets between the
+// Forwarding is what the host needs in order to pass packets between the
 // stacks' taps and its other interfaces, and no more than that.
 //
 // IPv4 asks the interface that a packet came in on, so every interface that
@@ -23,24 +23,24 @@ import (
 // A host that was no router must not become one between its other interfaces:
 // closed are those that forward only because of guise, and the firewall lets
 // nothing through from them but to a stack.
-type forwarding struct {
-	steps   []journal.Step // new ones, in the order of their making
-	writes  []journal.Step // those of old and new that do not stand yet
-	closed4 []string
-	closed6 []string
+type Forwarding struct {
+	Steps   []journal.Step // new ones, in the order of their making
+	Writes  []journal.Step // those of old and new that do not stand yet
+	Closed4 []string
+	Closed6 []string
 }
 
-// needForwarding finds what must change; interfaces are those of the host
+// Forward finds what must change; interfaces are those of the host
 // beside the taps. j holds what earlier stacks have changed already.
-func needForwarding(s sysctl.Directory, j *journal.Journal, interfaces []string, ipv6 bool) (*forwarding, error) {
-	f := &forwarding{}
+func Forward(s sysctl.Directory, j *journal.Journal, interfaces []string, ipv6 bool) (*Forwarding, error) {
+	f := &Forwarding{}
 	for _, name := range interfaces {
 		changed, err := f.want(s, j, "net/ipv4/conf/"+name+"/forwarding", "1")
 		if err != nil {
 			return nil, err
 		}
 		if changed {
-			f.closed4 = append(f.closed4, name)
+			f.Closed4 = append(f.Closed4, name)
 		}
 	}
 	if !ipv6 {
@@ -63,11 +63,11 @@ func needForwarding(s sysctl.Directory, j *journal.Journal, interfaces []string,
 				return nil, err
 			}
 			if changed {
-				f.closed6 = append(f.closed6, name)
+				f.Closed6 = append(f.Closed6, name)
 			}
 			continue
 		}
-		f.closed6 = append(f.closed6, name)
+		f.Closed6 = append(f.Closed6, name)
 		_, ours := j.Sysctl(conf + "/accept_ra")
 		if now, _ := s.Read(conf + "/accept_ra"); now == "1" || ours {
 			if _, err := f.want(s, j, conf+"/accept_ra", "2"); err != nil {
@@ -76,7 +76,7 @@ func needForwarding(s sysctl.Directory, j *journal.Journal, interfaces []string,
 		}
 		// The switch for all, turned off again, turns off this one too.
 		if now, _ := s.Read(conf + "/forwarding"); now == "1" && before == "0" {
-			f.steps = append(f.steps, journal.Step{Kind: journal.Sysctl, Key: conf + "/forwarding", Set: "0", Old: "1"})
+			f.Steps = append(f.Steps, journal.Step{Kind: journal.Sysctl, Key: conf + "/forwarding", Set: "0", Old: "1"})
 		}
 	}
 	if !oneByOne {
@@ -89,7 +89,7 @@ func needForwarding(s sysctl.Directory, j *journal.Journal, interfaces []string,
 
 // want notes that key must have the value, and says whether it is guise that
 // gave, or gives, it that value.
-func (f *forwarding) want(s sysctl.Directory, j *journal.Journal, key, value string) (bool, error) {
+func (f *Forwarding) want(s sysctl.Directory, j *journal.Journal, key, value string) (bool, error) {
 	now, err := s.Read(key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil // the interface is gone, or has no such protocol
@@ -103,10 +103,10 @@ func (f *forwarding) want(s sysctl.Directory, j *journal.Journal, key, value str
 	}
 	if !ours {
 		step = journal.Step{Kind: journal.Sysctl, Key: key, Set: value, Old: now}
-		f.steps = append(f.steps, step)
+		f.Steps = append(f.Steps, step)
 	}
 	if now != value {
-		f.writes = append(f.writes, step)
+		f.Writes = append(f.Writes, step)
 	}
 	return true, nil
 }
