@@ -5,11 +5,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"guise/internal/hostnet"
+	"guise/internal/hostnet/setup"
 )
 
 func newSetup() *cobra.Command {
-	s := &hostnet.Setup{}
+	s := &setup.Setup{}
 	cmd := &cobra.Command{
 		Use:   "setup [--user NAME]",
 		Short: "Let a user have his own TCP on the wire without root",

@@ -20,6 +20,7 @@ import (
 	"guise/internal/hostnet"
 	"guise/internal/hostnet/access"
 	"guise/internal/plan"
+	"guise/internal/hostnet/setup"
 )
 
 // Statuses of a finding.
@@ -162,7 +163,7 @@ func (e *examination) setup() {
 	for _, name := range e.taps {
 		there[name] = true
 	}
-	for _, name := range hostnet.ListedTaps() {
+	for _, name := range setup.Listed() {
 		if !there[name] {
 			e.find("setup", Note, "sudo /etc/guise/forward start", "root has set up the tap %s for this user, and it is gone", name)
 		}

@@ -155,22 +155,6 @@ func DefaultWay() (kind string, taps []string, err error) {
 	return l.Kind, taps, err
 }
 
-// ListedTaps are the taps that root once set up for this user, whether they are
-// there now or not.
-func ListedTaps() []string {
-	listed, err := readSetupTaps()
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, t := range listed {
-		if t.uid == os.Geteuid() {
-			names = append(names, t.name)
-		}
-	}
-	return names
-}
-
 // TryPasst starts a passt as a run would, and lets it end at once.
 func TryPasst() error {
 	l := &plan.Link{Kind: plan.Passt}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+package setup
 
 import (
 	"fmt"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+// Package setup makes, once and by root, what lets a user have his own TCP on
+// the wire without root.
+package setup
 
 import (
 	_ "embed"
@@ -36,22 +38,22 @@ type Setup struct {
 	Out    io.Writer
 }
 
-//go:embed setup/forward
+//go:embed forward
 var forwardScript string
 
 const (
-	setupDirectory = "/etc/guise"
-	setupTaps      = setupDirectory + "/taps"
-	setupForward   = setupDirectory + "/forward"
-	setupUnit      = "/etc/systemd/system/guise-setup.service"
-	setupWanted    = "/etc/systemd/system/multi-user.target.wants/guise-setup.service"
-	setupInit      = "/etc/init.d/guise-setup"
+	directory   = "/etc/guise"
+	tapsFile    = directory + "/taps"
+	forwardFile = directory + "/forward"
+	unitFile    = "/etc/systemd/system/guise-setup.service"
+	wantedFile  = "/etc/systemd/system/multi-user.target.wants/guise-setup.service"
+	initFile    = "/etc/init.d/guise-setup"
 
-	// MostSetupTaps are those of one user.
-	MostSetupTaps = 16
+	// MostTaps are those of one user.
+	MostTaps = 16
 )
 
-const setupUnitText = `# SPDX-License-Identifier: GPL-2.0-only
+const unitText = `# SPDX-License-Identifier: GPL-2.0-only
 # Written by guise setup; guise setup --undo removes it.
 [Unit]
 Description=Taps and forwarding for users of guise
@@ -60,9 +62,9 @@ After=network.target systemd-sysctl.service nftables.service
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=` + setupForward + ` start
-ExecReload=` + setupForward + ` start
-ExecStop=` + setupForward + ` stop
+ExecStart=` + forwardFile + ` start
+ExecReload=` + forwardFile + ` start
+ExecStop=` + forwardFile + ` stop
 
 [Install]
 WantedBy=multi-user.target
@@ -101,7 +103,7 @@ func (s *Setup) Do() error {
 	case !s.DryRun && (os.Geteuid() != 0 || !access.Capability(unix.CAP_NET_ADMIN)):
 		return access.Refuse("to set up taps for a user changes the host, and takes root: sudo guise setup; --dry-run prints what it would do")
 	}
-	before, err := readSetupTaps()
+	before, err := readTaps()
 	if err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func (s *Setup) Do() error {
 
 // install writes the files that are not as they should be, and has the script
 // make what is missing.
-func (s *Setup) install(before, after []setupTap) error {
+func (s *Setup) install(before, after []entry) error {
 	for _, tool := range []struct{ program, pack string }{{"ip", "iproute2"}, {"nft", "nftables"}} {
 		if _, err := exec.LookPath(tool.program); err != nil {
 			return fmt.Errorf("%s is missing, with which the taps are made at each boot; install it (apt-get install %s)",
@@ -143,10 +145,10 @@ func (s *Setup) install(before, after []setupTap) error {
 	for _, t := range after {
 		fmt.Fprintln(&lines, t)
 	}
-	if err := s.write(setupForward, forwardScript, 0o755); err != nil {
+	if err := s.write(forwardFile, forwardScript, 0o755); err != nil {
 		return err
 	}
-	if err := s.write(setupTaps, lines.String(), 0o644); err != nil {
+	if err := s.write(tapsFile, lines.String(), 0o644); err != nil {
 		return err
 	}
 	if err := s.atBoot(); err != nil {
@@ -159,48 +161,48 @@ func (s *Setup) install(before, after []setupTap) error {
 			}
 		}
 	}
-	return s.command(setupForward, "start")
+	return s.command(forwardFile, "start")
 }
 
 // atBoot has the script run at each boot.
 func (s *Setup) atBoot() error {
 	if isDirectory("/run/systemd/system") {
-		if err := s.write(setupUnit, setupUnitText, 0o644); err != nil {
+		if err := s.write(unitFile, unitText, 0o644); err != nil {
 			return err
 		}
-		if err := s.link(setupUnit, setupWanted); err != nil {
+		if err := s.link(unitFile, wantedFile); err != nil {
 			return err
 		}
 		return s.command("systemctl", "daemon-reload")
 	}
-	if _, err := exec.LookPath("update-rc.d"); err == nil && isDirectory(filepath.Dir(setupInit)) {
-		if err := s.link(setupForward, setupInit); err != nil {
+	if _, err := exec.LookPath("update-rc.d"); err == nil && isDirectory(filepath.Dir(initFile)) {
+		if err := s.link(forwardFile, initFile); err != nil {
 			return err
 		}
 		return s.command("update-rc.d", "guise-setup", "defaults")
 	}
-	s.say("! this host has neither systemd nor update-rc.d: have `%s start` run as root at each boot", setupForward)
+	s.say("! this host has neither systemd nor update-rc.d: have `%s start` run as root at each boot", forwardFile)
 	return nil
 }
 
 // removeAll takes everything back.
-func (s *Setup) removeAll(before []setupTap) error {
-	if _, err := os.Lstat(setupForward); err == nil {
-		if err := s.command(setupForward, "stop"); err != nil {
+func (s *Setup) removeAll(before []entry) error {
+	if _, err := os.Lstat(forwardFile); err == nil {
+		if err := s.command(forwardFile, "stop"); err != nil {
 			return err
 		}
 	} else if len(before) == 0 {
 		s.say("nothing is set up")
 		return nil
 	}
-	unit, init := exists(setupUnit), exists(setupInit)
-	for _, path := range []string{setupWanted, setupUnit, setupInit, setupTaps, setupForward} {
+	unit, init := exists(unitFile), exists(initFile)
+	for _, path := range []string{wantedFile, unitFile, initFile, tapsFile, forwardFile} {
 		if err := s.remove(path); err != nil {
 			return err
 		}
 	}
 	if !s.DryRun {
-		os.Remove(setupDirectory) // unless somebody else has put something there
+		os.Remove(directory) // unless somebody else has put something there
 	}
 	if unit {
 		return s.command("systemctl", "daemon-reload")

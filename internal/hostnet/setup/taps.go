@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+package setup
 
 import (
 	"errors"
@@ -17,14 +17,14 @@ import (
 	"guise/internal/hostnet/tap"
 )
 
-// setupTap is a line of /etc/guise/taps.
-type setupTap struct {
+// entry is a line of /etc/guise/taps.
+type entry struct {
 	name      string
 	uid       int
 	four, six netip.Prefix // the host's; six may be invalid: none
 }
 
-func (t setupTap) String() string {
+func (t entry) String() string {
 	six := "-"
 	if t.six.IsValid() {
 		six = t.six.String()
@@ -32,21 +32,21 @@ func (t setupTap) String() string {
 	return fmt.Sprintf("%s %d %s %s", t.name, t.uid, t.four, six)
 }
 
-func readSetupTaps() ([]setupTap, error) {
-	text, err := os.ReadFile(setupTaps)
+func readTaps() ([]entry, error) {
+	text, err := os.ReadFile(tapsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read what was set up before: %w", err)
 	}
-	var taps []setupTap
+	var taps []entry
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		if len(words) != 4 {
-			return nil, fmt.Errorf("%s: %q is no line that guise wrote; expected NAME UID IPV4/LEN IPV6/LEN", setupTaps, line)
+			return nil, fmt.Errorf("%s: %q is no line that guise wrote; expected NAME UID IPV4/LEN IPV6/LEN", tapsFile, line)
 		}
-		t := setupTap{name: words[0]}
+		t := entry{name: words[0]}
 		var wrong error
 		if t.uid, err = strconv.Atoi(words[1]); err != nil {
 			wrong = err
@@ -60,14 +60,14 @@ func readSetupTaps() ([]setupTap, error) {
 			}
 		}
 		if wrong != nil {
-			return nil, fmt.Errorf("%s: %q: %w", setupTaps, line, wrong)
+			return nil, fmt.Errorf("%s: %q: %w", tapsFile, line, wrong)
 		}
 		taps = append(taps, t)
 	}
 	return taps, nil
 }
 
-func (t setupTap) sixText() string {
+func (t entry) sixText() string {
 	if t.six.IsValid() {
 		return t.six.String()
 	}
@@ -75,19 +75,19 @@ func (t setupTap) sixText() string {
 }
 
 // wanted are the taps that there are to be.
-func (s *Setup) wanted(before []setupTap, uid int) ([]setupTap, error) {
+func (s *Setup) wanted(before []entry, uid int) ([]entry, error) {
 	if s.Undo {
-		return slices.DeleteFunc(slices.Clone(before), func(t setupTap) bool { return uid < 0 || t.uid == uid }), nil
+		return slices.DeleteFunc(slices.Clone(before), func(t entry) bool { return uid < 0 || t.uid == uid }), nil
 	}
-	if s.Taps < 0 || s.Taps > MostSetupTaps {
-		return nil, access.Refuse("--taps %d: expected a number from 1 to %d", s.Taps, MostSetupTaps)
+	if s.Taps < 0 || s.Taps > MostTaps {
+		return nil, access.Refuse("--taps %d: expected a number from 1 to %d", s.Taps, MostTaps)
 	}
 	found, err := survey.Host()
 	if err != nil {
 		return nil, err
 	}
 	have := 0
-	var after []setupTap
+	var after []entry
 	for _, t := range before {
 		found.Names[t.name] = true
 		found.Taken = append(found.Taken, t.four.Masked())
@@ -102,7 +102,7 @@ func (s *Setup) wanted(before []setupTap, uid int) ([]setupTap, error) {
 		after = append(after, t)
 	}
 	for want := max(s.Taps, 1); have < want; have++ {
-		t := setupTap{uid: uid}
+		t := entry{uid: uid}
 		for i := 0; ; i++ {
 			if t.name = fmt.Sprintf("%s%d", tap.SetupPrefix, i); !found.Names[t.name] {
 				break
@@ -126,4 +126,20 @@ func (s *Setup) wanted(before []setupTap, uid int) ([]setupTap, error) {
 		after = append(after, t)
 	}
 	return after, nil
+}
+
+// Listed are the taps that root once set up for this user, whether they are
+// there now or not.
+func Listed() []string {
+	listed, err := readTaps()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, t := range listed {
+		if t.uid == os.Geteuid() {
+			names = append(names, t.name)
+		}
+	}
+	return names
 }
