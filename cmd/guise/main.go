@@ -18,6 +18,7 @@ import (
 	"guise/internal/holder"
 	"guise/internal/hostnet"
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/guests"
 	"guise/internal/suggest"
 )
 
@@ -49,7 +50,7 @@ func usage(format string, args ...any) error {
 func init() { runtime.LockOSThread() }
 
 func main() {
-	own := map[string]func([]string) error{holder.Spawn: holder.RunSpawn, hostnet.MakeGuests: hostnet.RunMakeGuests}
+	own := map[string]func([]string) error{holder.Spawn: holder.RunSpawn, guests.Make: guests.RunMake}
 	if len(os.Args) > 1 && own[os.Args[1]] != nil {
 		if err := own[os.Args[1]](os.Args[2:]); err != nil {
 			complain(err)

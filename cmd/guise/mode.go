@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/holder"
-	"guise/internal/hostnet"
+	"guise/internal/hostnet/guests"
 )
 
 // How a program comes to its stack: it joins (preload), or it is a guest, in a network
@@ -76,7 +76,7 @@ func (s *settings) way(program string, command []string, preload string, ticket 
 }
 
 // enter goes through guise-holder, which enters the namespaces and becomes the program.
-func enter(namespace *hostnet.Namespace, program string, command []string, resolv, hosts string) (w *way, err error) {
+func enter(namespace *guests.Namespace, program string, command []string, resolv, hosts string) (w *way, err error) {
 	w = &way{env: holder.WithoutStack(os.Environ())}
 	if w.path, err = holder.Find(holder.Program); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func visit(id, program string, command []string) error {
 	if err != nil {
 		return err
 	}
-	namespace, err := hostnet.EnterNamespace(net)
+	namespace, err := guests.Enter(net)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func visit(id, program string, command []string) error {
 
 // proposeGuests chooses what the namespace of a guest has, when the links have theirs.
 func (s *settings) proposeGuests() error {
-	g, err := hostnet.ProposeGuests(s.Links)
+	g, err := guests.Propose(s.Links)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (s *settings) openGuests() ([]*os.File, error) {
 	if err := s.proposeGuests(); err != nil {
 		return nil, err
 	}
-	n, err := hostnet.OpenNamespace(s.Guests)
+	n, err := guests.Open(s.Guests)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"guise/internal/config"
 	"guise/internal/holder"
 	"guise/internal/hostnet"
+	"guise/internal/hostnet/guests"
 	"guise/internal/plan"
 )
 
@@ -34,8 +35,8 @@ type settings struct {
 	id   string // of the journal
 	file string // the path of the config, or ""
 
-	tun       bool               // the program is a guest, or may be
-	namespace *hostnet.Namespace // its own, once it is made
+	tun       bool              // the program is a guest, or may be
+	namespace *guests.Namespace // its own, once it is made
 
 	nftables, nftablesAt string // a ruleset, and where it stands
 }

@@ -19,8 +19,8 @@ import (
 	"guise/internal/holder"
 	"guise/internal/hostnet"
 	"guise/internal/hostnet/access"
-	"guise/internal/plan"
 	"guise/internal/hostnet/setup"
+	"guise/internal/plan"
 )
 
 // Statuses of a finding.

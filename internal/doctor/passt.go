@@ -10,13 +10,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"guise/internal/hostnet"
+	"guise/internal/hostnet/passt"
 	"guise/internal/plan"
 )
 
 // passt is started as a run would start it, where a run would.
 func (e *examination) passt() {
-	path, err := hostnet.FindPasst()
+	path, err := passt.Find()
 	if e.Way != plan.Passt {
 		if err != nil {
 			e.find("passt", OK, "", "there is no passt, and none is needed")
@@ -33,12 +33,12 @@ func (e *examination) passt() {
 			"this user can make no user namespace (%v), in which passt shuts itself in", err)
 		return
 	}
-	if err := hostnet.TryPasst(); err != nil {
+	if err := passt.Try(); err != nil {
 		e.find("passt", Bad, "mend that, or sudo guise setup", "passt cannot carry a stack: %v", err)
 		return
 	}
 	e.find("passt", OK, "", "%s starts, and would carry a stack", path)
-	if queue, err := hostnet.PasstQueue(); err == nil {
+	if queue, err := passt.Queue(); err == nil {
 		e.passtQueue(queue)
 	}
 	if old(path) {

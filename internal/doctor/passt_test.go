@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"guise/internal/hostnet"
+	"guise/internal/hostnet/passt"
 )
 
 func TestSmallQueueToPasstIsSaid(t *testing.T) {
@@ -18,7 +18,7 @@ func TestSmallQueueToPasstIsSaid(t *testing.T) {
 		}
 	}
 	// What a kernel grants twice is not taken for twice as much.
-	if queue, err := hostnet.PasstQueue(); err != nil || queue > 4<<20 {
+	if queue, err := passt.Queue(); err != nil || queue > 4<<20 {
 		t.Errorf("got %d, %v", queue, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"guise/internal/hostnet"
+	"guise/internal/hostnet/guests"
 )
 
 // Ways of a program to its stack.
@@ -51,7 +51,7 @@ func ExamineProgram(path, binary, whyNot string, seen bool) *Program {
 		return p
 	}
 	p.find("preload", Note, "", "%s, so it cannot be preloaded", whyNot)
-	if err := hostnet.TryGuests(); err != nil {
+	if err := guests.Try(); err != nil {
 		p.find("namespace", Bad, "guise doctor says what this machine allows; root may always make one", "nor can it be put into "+
 			"a network namespace of its own: %v", err)
 		p.Way, p.Text = WayRefused, fmt.Sprintf("guise run %s: refused, with status 126", path)

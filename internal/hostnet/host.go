@@ -31,6 +31,7 @@ import (
 	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/journal"
 	"guise/internal/hostnet/nat"
+	"guise/internal/hostnet/passt"
 	"guise/internal/hostnet/survey"
 	"guise/internal/hostnet/sysctl"
 	"guise/internal/hostnet/tap"
@@ -155,7 +156,7 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 func (h *Host) openAll(links []*plan.Link) error {
 	if slices.ContainsFunc(links, func(l *plan.Link) bool { return l.Kind == plan.Passt }) {
 		// Before anything is asked of the host that it would not be needed for.
-		if _, err := FindPasst(); err != nil {
+		if _, err := passt.Find(); err != nil {
 			return err
 		}
 		s, err := survey.Host()
@@ -180,7 +181,7 @@ func (h *Host) openLinks(links []*plan.Link, taps []madeTap) error {
 			file, err = tap.Open(plan.Tap, taps[0].name)
 			taps = taps[1:]
 		case l.Kind == plan.Passt:
-			file, err = startPasst(l)
+			file, err = passt.Start(l)
 		case l.Kind == plan.Stream:
 			file, err = openStream(l)
 		case len(h.own) > 0:

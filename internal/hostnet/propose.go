@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/passt"
 	"guise/internal/hostnet/survey"
 	"guise/internal/plan"
 )
@@ -37,7 +38,7 @@ func propose(s *survey.Survey, links []*plan.Link) ([]madeTap, error) {
 	var taps []madeTap
 	for _, l := range links {
 		if l.Kind == plan.Passt {
-			if err := proposePasst(s, l); err != nil {
+			if err := passt.Propose(s, l); err != nil {
 				return nil, err
 			}
 		}
@@ -82,9 +83,7 @@ func proposeSubnets(s *survey.Survey, t *madeTap) error {
 
 func join(s *survey.Survey, t *madeTap, p survey.Pair) {
 	t.hosts = append(t.hosts, p.Host)
-	t.link.Addresses = append(t.link.Addresses, p.Stack)
-	t.link.Gateways = append(t.link.Gateways, p.Host.Addr())
-	s.Taken = append(s.Taken, p.Host.Masked())
+	s.Join(t.link, p)
 }
 
 // proposeHosts chooses the host's addresses beside those the user named.

@@ -154,20 +154,3 @@ func DefaultWay() (kind string, taps []string, err error) {
 	}
 	return l.Kind, taps, err
 }
-
-// TryPasst starts a passt as a run would, and lets it end at once.
-func TryPasst() error {
-	l := &plan.Link{Kind: plan.Passt}
-	s, err := survey.Host()
-	if err == nil {
-		err = proposePasst(s, l)
-	}
-	if err != nil {
-		return err
-	}
-	file, err := startPasst(l)
-	if err != nil {
-		return err
-	}
-	return file.Close()
-}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/plan"
 )
 
 // The subnets between the host and its stacks come from these, in order.
@@ -54,6 +55,13 @@ type Pair struct {
 func newPair(subnet netip.Prefix) Pair {
 	first := subnet.Addr().Next()
 	return Pair{netip.PrefixFrom(first, subnet.Bits()), netip.PrefixFrom(first.Next(), subnet.Bits())}
+}
+
+// Join gives the link the stack's side of a subnet, which is taken from then on.
+func (s *Survey) Join(l *plan.Link, p Pair) {
+	l.Addresses = append(l.Addresses, p.Stack)
+	l.Gateways = append(l.Gateways, p.Host.Addr())
+	s.Taken = append(s.Taken, p.Host.Masked())
 }
 
 // Free4 finds a private subnet that the host does not use.

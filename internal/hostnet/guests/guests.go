@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+// Package guests makes the namespace of guests.
+//
+// Guests are in a network namespace of their own (plan.Guests, holder/guests/guests.c). It is made
+// by a process that guise starts, which is the first in it: with a user namespace where this
+// user may not make one without. It sets up what is there, hands over descriptors of all
+// that is needed of it, and ends; the namespace lasts while these, or guests, are there.
+//
+// A user namespace maps the user and his group to themselves, and nobody else: the program
+// is the same user in it, and what would gain privileges by setuid does not.
+package guests
 
 import (
 	"encoding/json"
@@ -22,21 +31,13 @@ import (
 	"guise/internal/plan"
 )
 
-// Guests are in a network namespace of their own (plan.Guests, holder/guests/guests.c). It is made
-// by a process that guise starts, which is the first in it: with a user namespace where this
-// user may not make one without. It sets up what is there, hands over descriptors of all
-// that is needed of it, and ends; the namespace lasts while these, or guests, are there.
-//
-// A user namespace maps the user and his group to themselves, and nobody else: the program
-// is the same user in it, and what would gain privileges by setuid does not.
+// Make is the first argument of guise when it is to set up a namespace of guests.
+const Make = "make-guests"
 
-// MakeGuests is the first argument of guise when it is to set up a namespace of guests.
-const MakeGuests = "make-guests"
+// deviceName is the tun, in their namespace.
+const deviceName = "eth0"
 
-// guestsDevice is the tun, in their namespace.
-const guestsDevice = "eth0"
-
-const guestsQueue = 2000 // packets
+const queue = 2000 // packets
 
 // Namespace is the guests' namespace.
 type Namespace struct {
@@ -45,9 +46,9 @@ type Namespace struct {
 	User *os.File // nil: none was made
 }
 
-// ProposeGuests chooses the addresses of guests on a stack with these links, which have
+// Propose chooses the addresses of guests on a stack with these links, which have
 // theirs already. Nothing is changed on the host.
-func ProposeGuests(links []*plan.Link) (*plan.Guests, error) {
+func Propose(links []*plan.Link) (*plan.Guests, error) {
 	s, err := survey.Host()
 	if err != nil {
 		return nil, err
@@ -74,8 +75,8 @@ func ProposeGuests(links []*plan.Link) (*plan.Guests, error) {
 	return g, nil
 }
 
-// OpenNamespace makes the namespace of guests.
-func OpenNamespace(g *plan.Guests) (*Namespace, error) {
+// Open makes the namespace of guests.
+func Open(g *plan.Guests) (*Namespace, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the path of this program: %w", err)
@@ -90,7 +91,7 @@ func OpenNamespace(g *plan.Guests) (*Namespace, error) {
 	}
 	ours, its := os.NewFile(uintptr(fds[0]), "namespace"), os.NewFile(uintptr(fds[1]), "namespace")
 	defer ours.Close()
-	cmd := exec.Command(self, MakeGuests, string(wishes))
+	cmd := exec.Command(self, Make, string(wishes))
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{its}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
@@ -111,14 +112,14 @@ func OpenNamespace(g *plan.Guests) (*Namespace, error) {
 	if err != nil {
 		return nil, access.Refuse("cannot make a network namespace for the program: %w", err)
 	}
-	n, err := receiveNamespace(fds[0], user)
+	n, err := receive(fds[0], user)
 	cmd.Wait()
 	return n, err
 }
 
-// receiveNamespace hears what the process in the namespace has to say: descriptors, or
+// receive hears what the process in the namespace has to say: descriptors, or
 // what went wrong.
-func receiveNamespace(socket int, user bool) (*Namespace, error) {
+func receive(socket int, user bool) (*Namespace, error) {
 	text, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(3*4))
 	n, length, _, _, err := unix.Recvmsg(socket, text, control, unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
@@ -147,9 +148,9 @@ func receiveNamespace(socket int, user bool) (*Namespace, error) {
 	return result, nil
 }
 
-// EnterNamespace is the namespace of guests that somebody else has made: net is its
+// Enter is the namespace of guests that somebody else has made: net is its
 // descriptor, and the user namespace that it belongs to is found by that.
-func EnterNamespace(net *os.File) (*Namespace, error) {
+func Enter(net *os.File) (*Namespace, error) {
 	fd, err := unix.IoctlRetInt(int(net.Fd()), unix.NS_GET_USERNS)
 	if err != nil {
 		return nil, access.Refuse("the namespace of the stack's programs that cannot be preloaded belongs to another user (%w), "+
@@ -167,9 +168,9 @@ func EnterNamespace(net *os.File) (*Namespace, error) {
 	return n, nil
 }
 
-// RunMakeGuests is what the first process in a namespace of guests does: args is the
+// RunMake is what the first process in a namespace of guests does: args is the
 // plan.Guests, descriptor 3 the socket to guise.
-func RunMakeGuests(args []string) error {
+func RunMake(args []string) error {
 	const socket = 3
 	fds := []int(nil)
 	err := func() error {
@@ -180,7 +181,7 @@ func RunMakeGuests(args []string) error {
 		if err := json.Unmarshal([]byte(args[0]), &g); err != nil {
 			return err
 		}
-		files, err := setUpGuests(&g)
+		files, err := setUp(&g)
 		for _, f := range files {
 			fds = append(fds, int(f.Fd()))
 		}
@@ -192,29 +193,29 @@ func RunMakeGuests(args []string) error {
 	return unix.Sendmsg(socket, []byte("made"), unix.UnixRights(fds...), nil, 0)
 }
 
-// setUpGuests makes the tun with all that belongs to it, and returns it with both
+// setUp makes the tun with all that belongs to it, and returns it with both
 // namespaces.
-func setUpGuests(g *plan.Guests) (files []*os.File, err error) {
-	tun, err := tap.Open(plan.Tun, guestsDevice)
+func setUp(g *plan.Guests) (files []*os.File, err error) {
+	tun, err := tap.Open(plan.Tun, deviceName)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := tap.BringUp("lo"); err != nil {
 		return nil, err
 	}
-	device, err := netlink.LinkByName(guestsDevice)
+	device, err := netlink.LinkByName(deviceName)
 	if err != nil {
 		return nil, err
 	}
 	// Nothing holds a sender of datagrams back but this queue.
-	if err := netlink.LinkSetTxQLen(device, guestsQueue); err != nil {
-		return nil, fmt.Errorf("cannot give %s a queue of %d: %w", guestsDevice, guestsQueue, err)
+	if err := netlink.LinkSetTxQLen(device, queue); err != nil {
+		return nil, fmt.Errorf("cannot give %s a queue of %d: %w", deviceName, queue, err)
 	}
 	if err := netlink.LinkSetMTU(device, g.MTU); err != nil {
-		return nil, fmt.Errorf("cannot give %s an MTU of %d: %w", guestsDevice, g.MTU, err)
+		return nil, fmt.Errorf("cannot give %s an MTU of %d: %w", deviceName, g.MTU, err)
 	}
 	// No addresses but those that it is given, so that nothing is sent on its own.
-	sysctl.Host.Write("net/ipv6/conf/"+guestsDevice+"/addr_gen_mode", "1")
+	sysctl.Host.Write("net/ipv6/conf/"+deviceName+"/addr_gen_mode", "1")
 	// On its stack, every program may have every port, and ping.
 	sysctl.Host.Write("net/ipv4/ip_unprivileged_port_start", "0")
 	sysctl.Host.Write("net/ipv4/ping_group_range", fmt.Sprintf("%d %d", os.Getegid(), os.Getegid()))
@@ -223,7 +224,7 @@ func setUpGuests(g *plan.Guests) (files []*os.File, err error) {
 			return nil, err
 		}
 	}
-	six := sysctl.Host.Has("net/ipv6/conf/" + guestsDevice + "/disable_ipv6")
+	six := sysctl.Host.Has("net/ipv6/conf/" + deviceName + "/disable_ipv6")
 	for _, a := range g.Addresses {
 		if a.Addr().Is6() && !six {
 			continue // a host without IPv6
@@ -232,7 +233,7 @@ func setUpGuests(g *plan.Guests) (files []*os.File, err error) {
 			return nil, err
 		}
 	}
-	if _, err := tap.BringUp(guestsDevice); err != nil {
+	if _, err := tap.BringUp(deviceName); err != nil {
 		return nil, err
 	}
 	for _, r := range g.Routes {
@@ -265,13 +266,13 @@ func addRoute(device netlink.Link, to netip.Prefix) error {
 	return nil
 }
 
-// TryGuests makes a namespace of guests as a run would, and lets it go at once.
-func TryGuests() error {
-	g, err := ProposeGuests(nil)
+// Try makes a namespace of guests as a run would, and lets it go at once.
+func Try() error {
+	g, err := Propose(nil)
 	if err != nil {
 		return err
 	}
-	n, err := OpenNamespace(g)
+	n, err := Open(g)
 	if err != nil {
 		return err
 	}

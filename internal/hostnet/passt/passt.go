@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-package hostnet
+// Package passt starts a passt for a link of a stack.
+package passt
 
 import (
 	"bytes"
@@ -28,17 +29,17 @@ import (
 // of the program, and Ctrl-C does not reach it. Addresses are told to both
 // sides beforehand, so nothing has to be asked for over the link.
 
-// passtPatience is how long passt may take until it is ready: some 20 ms.
-const passtPatience = 20 * time.Second
+// patience is how long passt may take until it is ready: some 20 ms.
+const patience = 20 * time.Second
 
-// passtQueue is how much a socket to or from passt is to hold; the host's
+// mostQueue is how much a socket to or from passt is to hold; the host's
 // net.core.wmem_max may allow less. What passt cannot write it drops, and sends
 // again only after two seconds, so a connection must not be allowed to have more
 // under way than fits.
-const passtQueue = 4 << 20
+const mostQueue = 4 << 20
 
-// FindPasst is passt's path.
-func FindPasst() (string, error) {
+// Find is passt's path.
+func Find() (string, error) {
 	path, err := exec.LookPath("passt")
 	if err == nil {
 		return path, nil
@@ -48,9 +49,9 @@ func FindPasst() (string, error) {
 		"or use sudo, --link tap:NAME with a tap of your own, or --link none for a stack with lo only")
 }
 
-// proposePasst chooses the addresses of a link through passt: those that a tap
+// Propose chooses the addresses of a link through passt: those that a tap
 // would get. The gateway is passt itself.
-func proposePasst(s *survey.Survey, l *plan.Link) error {
+func Propose(s *survey.Survey, l *plan.Link) error {
 	if len(l.Addresses) > 0 {
 		given := map[bool]bool{} // by Is4
 		for _, g := range l.Gateways {
@@ -73,54 +74,53 @@ func proposePasst(s *survey.Survey, l *plan.Link) error {
 		return err
 	}
 	if !four && !six {
-		return errNoDefaultRoute
+		return errNoRoute
 	}
-	t := madeTap{link: l}
 	if four {
 		subnet, err := s.Taken.Free4()
 		if err != nil {
 			return err
 		}
-		join(s, &t, subnet)
+		s.Join(l, subnet)
 	}
 	if six {
 		subnet, err := s.Taken.Free6()
 		if err != nil {
 			return err
 		}
-		join(s, &t, subnet)
+		s.Join(l, subnet)
 	}
 	return nil
 }
 
-var errNoDefaultRoute = errors.New("this host has no default route, and passt, through which a stack goes out without root, " +
+var errNoRoute = errors.New("this host has no default route, and passt, through which a stack goes out without root, " +
 	"goes where that leads; connect the host, or use --link none for a stack with lo only")
 
-func passtArguments(l *plan.Link) []string {
-	arguments := []string{"--quiet", "--fd", "3", "--no-dhcp", "--no-dhcpv6", "--no-ra", "--no-map-gw"}
+func arguments(l *plan.Link) []string {
+	argv := []string{"--quiet", "--fd", "3", "--no-dhcp", "--no-dhcpv6", "--no-ra", "--no-map-gw"}
 	for _, a := range l.Addresses {
-		arguments = append(arguments, "--address", a.Addr().String())
+		argv = append(argv, "--address", a.Addr().String())
 		if a.Addr().Is4() {
-			arguments = append(arguments, "--netmask", strconv.Itoa(a.Bits()))
+			argv = append(argv, "--netmask", strconv.Itoa(a.Bits()))
 		}
 	}
 	for _, g := range l.Gateways {
-		arguments = append(arguments, "--gateway", g.String())
+		argv = append(argv, "--gateway", g.String())
 	}
-	return arguments
+	return argv
 }
 
 // giveQueues has the sockets hold as much as they may, which is returned.
 func giveQueues(fds [2]int) (int, error) {
 	for _, end := range fds {
-		unix.SetsockoptInt(end, unix.SOL_SOCKET, unix.SO_SNDBUF, passtQueue)
+		unix.SetsockoptInt(end, unix.SOL_SOCKET, unix.SO_SNDBUF, mostQueue)
 	}
 	return unix.GetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_SNDBUF)
 }
 
-// PasstQueue is how much a socket to passt may hold here, as net.core.wmem_max
+// Queue is how much a socket to passt may hold here, as net.core.wmem_max
 // counts it: the kernel grants twice that.
-func PasstQueue() (int, error) {
+func Queue() (int, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, err
@@ -131,9 +131,9 @@ func PasstQueue() (int, error) {
 	return granted / 2, err
 }
 
-// startPasst starts a passt for the link, and returns the stack's end of it.
-func startPasst(l *plan.Link) (*os.File, error) {
-	path, err := FindPasst()
+// Start starts a passt for the link, and returns the stack's end of it.
+func Start(l *plan.Link) (*os.File, error) {
+	path, err := Find()
 	if err != nil {
 		return nil, err
 	}
@@ -146,9 +146,9 @@ func startPasst(l *plan.Link) (*os.File, error) {
 	if queue, err := giveQueues(fds); err == nil {
 		l.Window = queue / 8 * 5
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), passtPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, passtArguments(l)...)
+	cmd := exec.CommandContext(ctx, path, arguments(l)...)
 	cmd.ExtraFiles = []*os.File{its}
 	cmd.Dir = "/"
 	// What goes wrong is said here; what stays in the background has closed it.
@@ -158,7 +158,7 @@ func startPasst(l *plan.Link) (*os.File, error) {
 	if err := cmd.Run(); err != nil {
 		ours.Close()
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%s was not ready within %v%s", path, passtPatience, quote(said.String()))
+			return nil, fmt.Errorf("%s was not ready within %v%s", path, patience, quote(said.String()))
 		}
 		return nil, fmt.Errorf("%s does not start (%w)%s; guise doctor says what this machine allows", path, err, quote(said.String()))
 	}
@@ -177,4 +177,21 @@ func quote(said string) string {
 		return ""
 	}
 	return ": " + strings.Join(lines, "; ")
+}
+
+// Try starts a passt as a run would, and lets it end at once.
+func Try() error {
+	l := &plan.Link{Kind: plan.Passt}
+	s, err := survey.Host()
+	if err == nil {
+		err = Propose(s, l)
+	}
+	if err != nil {
+		return err
+	}
+	file, err := Start(l)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
