@@ -5,7 +5,7 @@
 
 #include "random.h"
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 
 #include <stdlib.h>
 

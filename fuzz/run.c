@@ -72,9 +72,9 @@ static void turn(uint64_t ns)
 {
 	struct guise_region *r = s->region;
 
-	__atomic_or_fetch(&r->rx_pending, 1u, __ATOMIC_RELAXED);
-	__atomic_or_fetch(&r->tx_pending, 1u, __ATOMIC_RELAXED);
-	__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_RX | GUISE_IRQ_TX, __ATOMIC_RELEASE);
+	__atomic_or_fetch(&r->vcpu->rx_pending, 1u, __ATOMIC_RELAXED);
+	__atomic_or_fetch(&r->vcpu->tx_pending, 1u, __ATOMIC_RELAXED);
+	__atomic_or_fetch(&r->vcpu->irq_pending, GUISE_IRQ_RX | GUISE_IRQ_TX, __ATOMIC_RELEASE);
 	guise_nanosleep(s, ns);
 	report->beat++;
 }

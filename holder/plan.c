@@ -10,7 +10,7 @@
 #include "holder/control/control.h"
 #include "holder/relay/relay.h"
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 #include "host/sys.h"
 #include "region/stack.h"
 #include "setup/setup.h"

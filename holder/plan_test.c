@@ -5,7 +5,7 @@
  */
 #include "holder/plan.h"
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 #include "region/stack.h"
 #include "test/kernel.h"
 #include "test/tap.h"

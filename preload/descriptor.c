@@ -13,7 +13,7 @@
  */
 #include "preload/preload.h"
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 #include "host/sys.h"
 
 #include <fcntl.h>

@@ -79,15 +79,16 @@ static int own_fd(unsigned int i)
 	case 4:
 		return s ? s->image_fd : -1;
 	case 5:
-		return s ? s->bell : -1;
-	case 6:
 		return s ? s->alive : -1;
-	case 7:
+	case 6:
 		return s ? s->control : -1;
-	case 8:
+	case 7:
 		return preload.place;
 	default:
-		i -= 9;
+		i -= 8;
+		if (i < GUISE_BELLS)
+			return s ? s->bell[i] : -1;
+		i -= GUISE_BELLS;
 		if (i < PRELOAD_PLACEHOLDERS_KEPT)
 			return preload_placeholder_kept(i);
 		i -= PRELOAD_PLACEHOLDERS_KEPT;
@@ -97,7 +98,7 @@ static int own_fd(unsigned int i)
 	}
 }
 
-#define OWN_FDS (9 + PRELOAD_PLACEHOLDERS_KEPT + GUISE_MAX_LINKS * GUISE_LINK_FDS)
+#define OWN_FDS (8 + GUISE_BELLS + PRELOAD_PLACEHOLDERS_KEPT + GUISE_MAX_LINKS * GUISE_LINK_FDS)
 
 int preload_next_own_fd(int fd)
 {

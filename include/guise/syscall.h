@@ -4,7 +4,7 @@
  * serves, by their generic 64-bit numbers, which the port uses on every
  * processor (the host's <sys/syscall.h> has others on x86). Taken from Linux
  * 6.12, include/uapi/asm-generic/unistd.h; these numbers never change.
- * GUISE_NR_LINK_ADD and its like, the port's own, are in guise/host_ops.h.
+ * GUISE_NR_LINK_ADD and its like, the port's own, are in guise/contract.h.
  */
 #ifndef GUISE_SYSCALL_H
 #define GUISE_SYSCALL_H

@@ -136,7 +136,7 @@ func (l *Link) checkMAC() error {
 // origin is what the user wrote to cause a line of the plan.
 func (l *Link) origin(flag string) string { return cmp.Or(l.Place, flag) }
 
-// MaxLinks is GUISE_MAX_LINKS of include/guise/host_ops.h.
+// MaxLinks is GUISE_MAX_LINKS of include/guise/layout.h.
 const MaxLinks = 16
 
 func (l *Link) parseKind(kind string) error {

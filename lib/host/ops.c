@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host contract's functions (guise/host_ops.h). They run on kernel stacks,
+ * The host contract's functions (guise/layout.h). They run on kernel stacks,
  * with the virtual CPU held: short, with little on the stack.
  */
 #include "host/sys.h"
@@ -102,12 +102,12 @@ static int64_t frame_out(struct guise_host_ops *self, uint32_t link, const struc
 
 	if (__builtin_expect(s->sandboxed, 0)) {
 		/* As if there were no room, which the leader then finds. */
-		__atomic_fetch_or(&s->region->tx_blocked, 1u << link, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&s->region->vcpu->tx_blocked, 1u << link, __ATOMIC_RELAXED);
 		return -EAGAIN;
 	}
 	ret = port->backend ? port->backend->out(port, iov, n) : -ENODEV;
 	if (ret == -EAGAIN && port->backend->room_by_pollout)
-		__atomic_fetch_or(&s->region->tx_blocked, 1u << link, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&s->region->vcpu->tx_blocked, 1u << link, __ATOMIC_RELAXED);
 	return ret;
 }
 

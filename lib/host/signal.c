@@ -175,7 +175,7 @@ static void hold(int sig, siginfo_t *info, ucontext_t *uc)
 						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			continue;
 		if (word == GUISE_WORD_POLL)
-			guise_ring_bell(guise_here.stack);
+			guise_ring_bell(guise_here.stack, slot->bell);
 		break;
 	}
 }

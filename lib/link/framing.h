@@ -17,7 +17,7 @@
 #ifndef GUISE_LINK_FRAMING_H
 #define GUISE_LINK_FRAMING_H
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 
 #include <stdbool.h>
 

@@ -168,11 +168,11 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 
 void guise_links_flush(struct guise_stack *s)
 {
-	uint32_t held = __atomic_exchange_n(&s->region->tx_held, 0, __ATOMIC_RELAXED);
+	uint32_t held = __atomic_exchange_n(&s->region->vcpu->tx_held, 0, __ATOMIC_RELAXED);
 
 	if (__builtin_expect(s->sandboxed, 0)) {
 		/* Who leads looks for room, and there is: then it is flushed. */
-		__atomic_fetch_or(&s->region->tx_blocked, held, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&s->region->vcpu->tx_blocked, held, __ATOMIC_RELAXED);
 		return;
 	}
 	for (unsigned int i = 0; held >> i; i++) {
@@ -180,7 +180,7 @@ void guise_links_flush(struct guise_stack *s)
 
 		if (held & (1u << i) && port->backend && port->backend->flush &&
 		    port->backend->flush(port) == -EAGAIN)
-			__atomic_fetch_or(&s->region->tx_blocked, 1u << i, __ATOMIC_RELAXED);
+			__atomic_fetch_or(&s->region->vcpu->tx_blocked, 1u << i, __ATOMIC_RELAXED);
 	}
 }
 

@@ -11,7 +11,7 @@
 #ifndef GUISE_LINK_LINK_H
 #define GUISE_LINK_LINK_H
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ struct guise_link_backend {
 		    const char *spec);
 	/* A member got the descriptors: map what must be mapped. 0 or -errno. */
 	int (*attach)(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port);
-	/* Host contract: see frame_out and frame_in in guise/host_ops.h. */
+	/* Host contract: see frame_out and frame_in in guise/layout.h. */
 	int64_t (*out)(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n);
 	int64_t (*in)(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n);
 	/*

@@ -11,7 +11,7 @@
 #ifndef GUISE_LINK_OPENINGS_H
 #define GUISE_LINK_OPENINGS_H
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 
 #define GUISE_OPENINGS_ROWS 1024u
 #define GUISE_OPENINGS_ROW  8u

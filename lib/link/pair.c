@@ -94,9 +94,9 @@ static void pair_resume(struct pair_end *e)
 {
 	if (!guise_ring_resume(e->tx))
 		return;
-	__atomic_fetch_or(&e->region->tx_pending, 1u << (e->link - e->region->links),
+	__atomic_fetch_or(&e->region->vcpu->tx_pending, 1u << (e->link - e->region->links),
 			  __ATOMIC_SEQ_CST);
-	__atomic_fetch_or(&e->region->irq_pending, GUISE_IRQ_TX, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&e->region->vcpu->irq_pending, GUISE_IRQ_TX, __ATOMIC_SEQ_CST);
 }
 
 static int64_t pair_in(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)

@@ -26,7 +26,7 @@
 #ifndef GUISE_LINK_RING_H
 #define GUISE_LINK_RING_H
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 
 #include <stdbool.h>
 

@@ -130,12 +130,12 @@ static int64_t stream_flush(struct guise_link_port *port)
 
 static bool waits_for_room(const struct stream_end *e)
 {
-	return __atomic_load_n(&e->region->tx_blocked, __ATOMIC_RELAXED) & e->bit;
+	return __atomic_load_n(&e->region->vcpu->tx_blocked, __ATOMIC_RELAXED) & e->bit;
 }
 
 static void hold(const struct stream_end *e)
 {
-	__atomic_fetch_or(&e->region->tx_held, e->bit, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&e->region->vcpu->tx_held, e->bit, __ATOMIC_RELAXED);
 }
 
 /* A big frame from where it lies; how much of it and its length went, or -errno. */

@@ -3,13 +3,14 @@
  * What a member asks of the holder: words of the region and futexes, so that it takes
  * no descriptor, which a program could close, and no system call but futex(2).
  *
- * The holder has a thread that sleeps on region->ring; bits in it say what for. A
+ * The holder has a thread that sleeps on region->ask; bits in it say what for. A
  * request stands in the asking process's entry of region->procs: one at a time,
  * whose owner is who moved `ask` from NOTHING to PREPARES.
  */
 #include "region/ask.h"
 
 #include "host/sys.h"
+#include "region/bell.h"
 #include "region/vcpu.h"
 
 #include <errno.h>
@@ -17,28 +18,29 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#define RING_BELL 1u
-#define RING_ENDS 2u
-#define RING_ASKS 4u
-#define RING_TELL 8u
+#define ASK_BELLS   1u
+#define ASK_END     2u
+#define ASK_PROCESS 4u
+#define ASK_TELL    8u
 
 #define PATIENCE_NS 2000000000ull /* a holder that is stopped must not hang us */
 #define LOOK_NS     1000000ull
 
 static void ring(struct guise_region *r, uint32_t what)
 {
-	__atomic_or_fetch(&r->ring, what, __ATOMIC_SEQ_CST);
-	guise_futex_wake(&r->ring, 1);
+	__atomic_or_fetch(&r->ask, what, __ATOMIC_SEQ_CST);
+	guise_futex_wake(&r->ask, 1);
 }
 
-void guise_ask_to_ring(struct guise_stack *s)
+void guise_ask_to_ring(struct guise_stack *s, uint64_t bells)
 {
-	ring(s->region, RING_BELL);
+	__atomic_or_fetch(&s->region->ask_bells, bells, __ATOMIC_SEQ_CST);
+	ring(s->region, ASK_BELLS);
 }
 
 void guise_ask_to_tell(struct guise_region *r)
 {
-	ring(r, RING_TELL);
+	ring(r, ASK_TELL);
 }
 
 int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
@@ -58,7 +60,7 @@ int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
 	self->ask_about = pid;
 	self->ask_answer = -ETIMEDOUT;
 	__atomic_store_n(&self->ask, what, __ATOMIC_RELEASE);
-	ring(s->region, RING_ASKS);
+	ring(s->region, ASK_PROCESS);
 	while ((now = __atomic_load_n(&self->ask, __ATOMIC_ACQUIRE)) != GUISE_ASK_ANSWERED &&
 	       guise_host_now() < until)
 		guise_futex_wait(&self->ask, now, LOOK_NS);
@@ -118,7 +120,6 @@ static void answer_all(const struct answers *a)
 static void *answer(void *arg)
 {
 	struct answers a = *(struct answers *)arg;
-	const uint64_t one = 1;
 	uint32_t what;
 	sigset_t all;
 
@@ -126,15 +127,16 @@ static void *answer(void *arg)
 	sigfillset(&all);
 	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, 8);
 	do {
-		guise_futex_wait(&a.s->region->ring, 0, ~0ull);
-		what = __atomic_exchange_n(&a.s->region->ring, 0, __ATOMIC_SEQ_CST);
-		if (what & RING_BELL)
-			host_sys(SYS_write, a.s->bell, &one, sizeof(one));
-		if (what & RING_ASKS)
+		guise_futex_wait(&a.s->region->ask, 0, ~0ull);
+		what = __atomic_exchange_n(&a.s->region->ask, 0, __ATOMIC_SEQ_CST);
+		if (what & ASK_BELLS)
+			guise_ring_bells(a.s, __atomic_exchange_n(&a.s->region->ask_bells, 0,
+								  __ATOMIC_SEQ_CST));
+		if (what & ASK_PROCESS)
 			answer_all(&a);
-		if (what & RING_TELL)
+		if (what & ASK_TELL)
 			a.handle(a.context, GUISE_ASK_TELL, 0);
-	} while (!(what & RING_ENDS));
+	} while (!(what & ASK_END));
 	return NULL;
 }
 
@@ -155,6 +157,6 @@ int guise_answers_start(struct guise_stack *s, pthread_t *thread,
 
 void guise_answers_stop(struct guise_stack *s, pthread_t thread)
 {
-	ring(s->region, RING_ENDS);
+	ring(s->region, ASK_END);
 	pthread_join(thread, NULL);
 }

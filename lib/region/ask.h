@@ -16,8 +16,8 @@ void guise_allow_tracer(struct guise_stack *s);
 /* The same in a forked child, before the holder hears of it. */
 void guise_allow_tracer_forked(struct guise_stack *s);
 
-/* In a sandbox: has the holder ring the bell. */
-void guise_ask_to_ring(struct guise_stack *s);
+/* In a sandbox: has the holder ring bells, a bit each. */
+void guise_ask_to_ring(struct guise_stack *s, uint64_t bells);
 
 /* Has the holder say what is new in region->outside; nobody waits for that. */
 void guise_ask_to_tell(struct guise_region *r);

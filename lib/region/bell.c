@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The bell: one eventfd for all members, which wakes who sleeps in ppoll(2).
+ * The bells: eventfds that all members have, which wake who sleeps in ppoll(2).
  *
- * Promises: who was kicked while he sleeps in ppoll wakes; one who cannot wake, because he
- * is stopped, frozen or in a debugger's hands, costs the others next to nothing.
+ * Promises: who was kicked while it sleeps in ppoll wakes; others hardly do; one that
+ * cannot wake, because it is stopped, frozen or in a debugger's hands, costs the others
+ * next to nothing.
  *
- * How: it stays rung until all for whom it was rung have seen it (bell_pending). Others wake
- * in vain, look again, and wake in vain, which is short: those for whom it is are awake too.
+ * How: a slot has one of them, by its number. Slots are given the lowest number that is
+ * free; so up to GUISE_BELLS threads have one each, and then a few share one. A bell stays
+ * rung until all for whom it was rung have seen it (pending). Others that share it wake in
+ * vain, look again, and wake in vain, which is short: those for whom it is are awake too.
  * Who has not seen it after GUISE_BELL_LOOKS looks in vain and GUISE_BELL_NS is late: the
- * bell is emptied without him, and rung anew after a pause (bell_again) that grows from
+ * bell is emptied without it, and rung anew after a pause that grows from
  * GUISE_PAUSE_MIN to GUISE_PAUSE_MAX. It is counted in looks as well as in time, since a
- * busy machine gives those who look as little as him.
+ * busy machine gives those who look as little as the late one.
  *
- * Limits: one who goes on, and whom no tracer has seen do so, sees the bell up to
- * GUISE_PAUSE_MAX later. In simulated time, which waits for him, nobody is late.
+ * A bell for each thread, in its own process alone, would take a descriptor of each thread
+ * in each other process. A stack without members has a few only (GUISE_BELLS_ALONE).
+ *
+ * Limits: one that goes on, and that no tracer has seen do so, sees its bell up to
+ * GUISE_PAUSE_MAX later. In simulated time, which waits for it, nobody is late.
  */
 #include "region/bell.h"
 
 #include "host/sys.h"
 #include "region/ask.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
 
 #define NEVER            (~0ull)
 #define GUISE_BELL_LOOKS 64u
@@ -26,48 +35,86 @@
 #define GUISE_PAUSE_MIN  4000000ull
 #define GUISE_PAUSE_MAX  128000000ull
 
-void guise_ring_bell(struct guise_stack *s)
-{
-	uint64_t one = 1;
+_Static_assert(GUISE_BELLS == 64, "region->ask_bells has a bit for each");
 
-	if (__builtin_expect(s->sandboxed, 0))
-		guise_ask_to_ring(s);
-	else
-		host_sys(SYS_write, s->bell, &one, sizeof(one));
+int guise_bells_make(struct guise_stack *s, unsigned int n)
+{
+	struct guise_region *r = s->region;
+
+	for (unsigned int i = r->bells; i < n; i++) {
+		s->bell[i] =
+			guise_fd_high((int)host_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK));
+		if (s->bell[i] < 0)
+			return guise_fail(-s->bell[i],
+					  "no descriptor to wake threads by (%u of %u): %s", i + 1,
+					  n, strerror(-s->bell[i]));
+		r->vcpu->bell[i].again = NEVER;
+		__atomic_store_n(&r->bells, i + 1, __ATOMIC_RELEASE);
+	}
+	return 0;
 }
 
-static void empty(struct guise_stack *s)
+void guise_ring_bell(struct guise_stack *s, unsigned int bell)
+{
+	const uint64_t one = 1;
+
+	if (__builtin_expect(s->sandboxed, 0))
+		guise_ask_to_ring(s, 1ull << bell);
+	else
+		host_sys(SYS_write, s->bell[bell], &one, sizeof(one));
+}
+
+void guise_ring_bells(struct guise_stack *s, uint64_t bells)
+{
+	for (; bells; bells &= bells - 1)
+		guise_ring_bell(s, (unsigned int)__builtin_ctzll(bells));
+}
+
+static void empty(struct guise_stack *s, unsigned int bell)
 {
 	uint64_t count;
 
-	host_sys(SYS_read, s->bell, &count, sizeof(count));
+	host_sys(SYS_read, s->bell[bell], &count, sizeof(count));
 }
 
 void guise_bell_owed(struct guise_region *r, struct guise_slot *slot)
 {
 	guise_bell_seen(r, slot);
 	slot->belled = GUISE_BELLED;
-	r->bell_pending++;
+	r->vcpu->bell[slot->bell].pending++;
+}
+
+/* Sets when a bell is rung anew. */
+static void again(struct guise_region *r, struct guise_bell *bell, uint64_t when)
+{
+	bell->again = when;
+	r->vcpu->bell_again = NEVER;
+	for (unsigned int i = 0; i < r->bells; i++)
+		if (r->vcpu->bell[i].again < r->vcpu->bell_again)
+			r->vcpu->bell_again = r->vcpu->bell[i].again;
 }
 
 void guise_bell_seen(struct guise_region *r, struct guise_slot *slot)
 {
+	struct guise_bell *bell = &r->vcpu->bell[slot->bell];
+
 	if (slot->belled == GUISE_BELLED)
-		r->bell_pending--;
-	else if (slot->belled && !--r->bell_late)
-		r->bell_again = NEVER;
+		bell->pending--;
+	else if (slot->belled && !--bell->late)
+		again(r, bell, NEVER);
 	slot->belled = 0;
 }
 
-/* Of all slots to whom the bell is owed; how many there are. */
-static uint32_t set_all(struct guise_stack *s, uint32_t belled)
+/* Of all slots to whom this bell is owed; how many there are. */
+static uint32_t set_all(struct guise_stack *s, unsigned int bell, uint32_t belled)
 {
 	uint32_t n = 0;
 
 	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &s->slots[i];
 
-		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) || !slot->belled)
+		if (slot->bell != bell || !slot->belled ||
+		    !__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE))
 			continue;
 		slot->belled = belled;
 		n++;
@@ -75,13 +122,19 @@ static uint32_t set_all(struct guise_stack *s, uint32_t belled)
 	return n;
 }
 
+static void mend(struct guise_stack *s, unsigned int i)
+{
+	struct guise_bell *bell = &s->region->vcpu->bell[i];
+
+	bell->pending = set_all(s, i, GUISE_BELLED);
+	bell->late = bell->vain = 0;
+	again(s->region, bell, NEVER);
+}
+
 void guise_bell_mend(struct guise_stack *s)
 {
-	struct guise_region *r = s->region;
-
-	r->bell_pending = set_all(s, GUISE_BELLED);
-	r->bell_late = r->bell_vain = 0;
-	r->bell_again = NEVER;
+	for (unsigned int i = 0; i < s->region->bells; i++)
+		mend(s, i);
 }
 
 static uint64_t now(struct guise_stack *s)
@@ -90,47 +143,54 @@ static uint64_t now(struct guise_stack *s)
 }
 
 /* The bell rang for others than have seen it: true when they are late. */
-static bool rang_in_vain(struct guise_stack *s)
+static bool rang_in_vain(struct guise_stack *s, struct guise_bell *bell)
 {
-	struct guise_region *r = s->region;
-
-	if (r->clock_mode != GUISE_CLOCK_REAL)
+	if (s->region->clock_mode != GUISE_CLOCK_REAL)
 		return false;
-	if (!r->bell_vain++)
-		r->bell_since = now(s);
-	return r->bell_vain > GUISE_BELL_LOOKS && now(s) - r->bell_since > GUISE_BELL_NS;
+	if (!bell->vain++)
+		bell->since = now(s);
+	return bell->vain > GUISE_BELL_LOOKS && now(s) - bell->since > GUISE_BELL_NS;
 }
 
-static void go_on_without(struct guise_stack *s)
+static void go_on_without(struct guise_stack *s, unsigned int i)
 {
-	struct guise_region *r = s->region;
+	struct guise_bell *bell = &s->region->vcpu->bell[i];
 
-	if (!r->bell_late) {
-		r->bell_pause = r->bell_pause ? r->bell_pause * 2 : GUISE_PAUSE_MIN;
-		if (r->bell_pause > GUISE_PAUSE_MAX)
-			r->bell_pause = GUISE_PAUSE_MAX;
-		r->bell_again = now(s) + r->bell_pause;
+	if (!bell->late) {
+		bell->pause = bell->pause ? bell->pause * 2 : GUISE_PAUSE_MIN;
+		if (bell->pause > GUISE_PAUSE_MAX)
+			bell->pause = GUISE_PAUSE_MAX;
+		again(s->region, bell, now(s) + bell->pause);
 	}
-	r->bell_late = set_all(s, GUISE_BELL_LATE);
-	r->bell_pending = r->bell_vain = 0;
-	empty(s);
+	bell->late = set_all(s, i, GUISE_BELL_LATE);
+	bell->pending = bell->vain = 0;
+	empty(s, i);
+}
+
+/* The pause of some bells is over. */
+static void ring_anew(struct guise_stack *s)
+{
+	for (unsigned int i = 0; i < s->region->bells; i++)
+		if (now(s) >= s->region->vcpu->bell[i].again) {
+			mend(s, i);
+			guise_ring_bell(s, i);
+		}
 }
 
 void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang)
 {
-	struct guise_region *r = s->region;
+	struct guise_bell *bell = &s->region->vcpu->bell[slot->bell];
 
-	guise_bell_seen(r, slot);
-	if (rang && !r->bell_pending) {
-		empty(s);
-		r->bell_vain = 0;
-		if (!r->bell_late)
-			r->bell_pause = 0;
-	} else if (rang && rang_in_vain(s)) {
-		go_on_without(s);
+	guise_bell_seen(s->region, slot);
+	if (rang && !bell->pending) {
+		empty(s, slot->bell);
+		bell->vain = 0;
+		if (!bell->late)
+			bell->pause = 0;
+	} else if (rang && rang_in_vain(s, bell)) {
+		go_on_without(s, slot->bell);
 	}
-	if (__builtin_expect(r->bell_late != 0, 0) && now(s) >= r->bell_again) {
-		guise_bell_mend(s);
-		guise_ring_bell(s);
-	}
+	if (__builtin_expect(s->region->vcpu->bell_again != NEVER, 0) &&
+	    now(s) >= s->region->vcpu->bell_again)
+		ring_anew(s);
 }

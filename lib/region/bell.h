@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The bell: how a thread that sleeps in ppoll(2) is told to look at its slot. See bell.c. */
+/* The bells: how a thread that sleeps in ppoll(2) is told to look at its slot. See bell.c. */
 #ifndef GUISE_REGION_BELL_H
 #define GUISE_REGION_BELL_H
 
 #include "region/stack.h"
 
-void guise_ring_bell(struct guise_stack *s);
+#define GUISE_BELLS_ALONE 4 /* of a stack that no other process joins */
+
+/* Makes bells until there are n, in the creator of a stack. 0, or -errno with a sentence. */
+int guise_bells_make(struct guise_stack *s, unsigned int n);
+
+/* The bell by which a slot is woken from now on: before it sleeps. */
+static inline void guise_bell_choose(struct guise_region *r, struct guise_slot *slot)
+{
+	slot->bell = slot->id % __atomic_load_n(&r->bells, __ATOMIC_RELAXED);
+}
+
+void guise_ring_bell(struct guise_stack *s, unsigned int bell);
+/* A bit each. */
+void guise_ring_bells(struct guise_stack *s, uint64_t bells);
 
 /* The rest: holding the virtual CPU. */
 
@@ -13,9 +26,9 @@ void guise_ring_bell(struct guise_stack *s);
 void guise_bell_owed(struct guise_region *r, struct guise_slot *slot);
 /* This slot is awake, or its thread is no more: nothing is owed to it. */
 void guise_bell_seen(struct guise_region *r, struct guise_slot *slot);
-/* Back from ppoll, or another wait; rang: the bell did. Empties it, when it may be. */
+/* Back from ppoll, or another wait; rang: its bell did. Empties it, when it may be. */
 void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang);
-/* Counts anew to whom it is owed, after one died who may have been counting. */
+/* Counts anew to whom they are owed, after one died who may have been counting. */
 void guise_bell_mend(struct guise_stack *s);
 
 #endif

@@ -33,12 +33,12 @@ void guise_take_over(struct guise_stack *s, struct guise_slot *slot)
 {
 	struct guise_region *r = s->region;
 
-	r->carrier = slot->id;
+	r->vcpu->carrier = slot->id;
 	for (unsigned int i = 0; i < GUISE_MAX_LINKS; i++)
 		if (guise_link_live(s, i) && s->port[i].backend && s->port[i].backend->flush)
-			__atomic_fetch_or(&r->tx_held, 1u << i, __ATOMIC_RELAXED);
+			__atomic_fetch_or(&r->vcpu->tx_held, 1u << i, __ATOMIC_RELAXED);
 	guise_wait_mend(s);
-	r->finished++;
+	r->vcpu->finished++;
 	guise_unlock(s);
 }
 
@@ -52,8 +52,8 @@ static void bury(struct guise_stack *s, unsigned int proc)
 
 		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) != proc + 1)
 			continue;
-		if (r->leader == i)
-			r->leader = 0;
+		if (r->vcpu->leader == i)
+			r->vcpu->leader = 0;
 		if (slot->follows)
 			guise_unfollow(s, slot);
 		wakes_lost |= slot->delivering;
@@ -65,7 +65,7 @@ static void bury(struct guise_stack *s, unsigned int proc)
 	if (wakes_lost)
 		guise_wait_mend(s);
 	__atomic_store_n(&r->procs[proc].dead, 1, __ATOMIC_RELEASE);
-	__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_REAP, __ATOMIC_SEQ_CST);
+	__atomic_or_fetch(&r->vcpu->irq_pending, GUISE_IRQ_REAP, __ATOMIC_SEQ_CST);
 }
 
 void guise_bury_pending(struct guise_stack *s)
@@ -97,14 +97,14 @@ void guise_bury(struct guise_stack *s, unsigned int proc)
 	uint32_t owner = guise_lock_owner(r);
 
 	if (owner && s->slots[owner].proc == proc) {
-		if (__atomic_load_n(&r->entered, __ATOMIC_ACQUIRE)) {
+		if (__atomic_load_n(&r->vcpu->entered, __ATOMIC_ACQUIRE)) {
 			guise_declare_dead(s);
 			return;
 		}
 		guise_take_over(s, &s->slots[owner]);
 	}
-	__atomic_store_n(&r->waiting, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&r->starving, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->vcpu->waiting, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->vcpu->starving, 0, __ATOMIC_RELAXED);
 	__atomic_or_fetch(&s->burials[proc / 32], 1u << (proc % 32), __ATOMIC_RELEASE);
 	if (s->pump_running) {
 		guise_pump_wake(s);

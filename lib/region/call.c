@@ -81,7 +81,7 @@ static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 			slot->interrupt = 1;
 			interrupted = true;
 		}
-		r->carrier = slot->id;
+		r->vcpu->carrier = slot->id;
 	}
 	guise_unlock(s);
 	return true;

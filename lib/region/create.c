@@ -10,6 +10,7 @@
  */
 #include "host/signal.h"
 #include "host/sys.h"
+#include "region/bell.h"
 #include "region/pump.h"
 #include "region/slot.h"
 #include "region/stack.h"
@@ -205,7 +206,7 @@ static int settle(struct guise_stack *s, const struct image *im, const struct gu
 	r->sim_now = 1000000000ull;
 	r->sim_epoch = 1700000000ull * 1000000000ull;
 	r->seed = r->seed_state = opt->seed;
-	r->next_event = r->bell_again = ~0ull;
+	r->vcpu->next_event = r->vcpu->bell_again = ~0ull;
 	r->procs[0].used = 1;
 	err = put(s->memfd, r, sizeof(*r), GUISE_OFF_HEADER);
 	free(r);
@@ -228,7 +229,7 @@ static int boot(struct guise_stack *s)
 
 	if (!slot)
 		return -EAGAIN;
-	s->region->pump_slot = slot->id;
+	s->region->vcpu->pump_slot = slot->id;
 	if (!guise_lock(s, slot))
 		return guise_fail(EIO, "the stack was lost while it booted");
 	guise_inside_enter();
@@ -265,7 +266,8 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 		*err = guise_fail(ENOMEM, "no memory");
 		return NULL;
 	}
-	s->memfd = s->image_fd = s->bell = s->alive = s->control = s->pump_bell = -1;
+	memset(s->bell, -1, sizeof(s->bell));
+	s->memfd = s->image_fd = s->alive = s->control = s->pump_bell = -1;
 	s->creator = true;
 	s->proc = 1;
 	s->console_fd = opt.console_fd;
@@ -288,7 +290,6 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 			   (unsigned long long)memory >> 20, strerror(-*err));
 		goto fail;
 	}
-	s->bell = guise_fd_high((int)host_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK));
 	/* Spread over the windows, so that a process can join several stacks. */
 	first = opt.index >= 0 ? opt.index % BASE_COUNT
 			       : (int)((guise_host_now() / 1000 + (uint64_t)host_sys(SYS_getpid)) %
@@ -298,6 +299,9 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 		if (*err != -EADDRINUSE)
 			break;
 	}
+	if (*err)
+		goto fail;
+	*err = guise_bells_make(s, GUISE_BELLS_ALONE);
 	if (*err)
 		goto fail;
 	guise_stacks_add(s);

@@ -2,15 +2,10 @@
 /* See fdmap.h. */
 #include "region/fdmap.h"
 
-#include "guise/host_ops.h"
-
 #include <errno.h>
 
 #define CHUNK_BYTES sizeof(struct guise_fdmap_chunk)
 
-/* The port copies and frees tables by these. */
-_Static_assert(GUISE_FDMAP_CHUNKS == GUISE_FDMAP_CHUNK, "guise/host_ops.h has another number");
-_Static_assert(GUISE_FDMAP_ENTRIES == GUISE_FDMAP_CHUNK, "or another size");
 _Static_assert(sizeof(struct guise_fdmap) == 8192 || sizeof(void *) != 8,
 	       "a table is two pages: members of different builds share it");
 

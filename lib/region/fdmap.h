@@ -4,7 +4,8 @@
  *
  * A program knows host descriptors only. A private socket is backed by one
  * (its placeholder), and this table says which descriptor of the stack stands
- * behind it. It lies in the region, anchored at region->procs[].fdmap.
+ * behind it. It lies in the region, anchored at region->procs[].fdmap; guise/layout.h has
+ * its format.
  *
  * Two levels: 1024 pointers to chunks of 1024 entries, a chunk made when the
  * first descriptor in it is. Reading takes no lock: two dependent loads, on
@@ -19,38 +20,13 @@
 #ifndef GUISE_REGION_FDMAP_H
 #define GUISE_REGION_FDMAP_H
 
+#include "guise/layout.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define GUISE_FDMAP_CHUNK 1024 /* entries in a chunk, and chunks in a table */
-#define GUISE_FDMAP_MAX   (GUISE_FDMAP_CHUNK * GUISE_FDMAP_CHUNK)
-
-/*
- * An entry: 0 for a descriptor that is the host's alone, else flags and the
- * stack's descriptor. PRIVATE is the sign bit: the hot test is one compare.
- */
-#define GUISE_FD_PRIVATE 0x80000000u /* a socket of the stack */
-#define GUISE_FD_EPOLL   0x40000000u /* a host epoll that the stack may know */
-#define GUISE_FD_HALF    0x20000000u /* ... it has a private half: see stack fd */
-#define GUISE_FD_HOSTED  0x10000000u /* ... it has, or had, host members */
-#define GUISE_FD_NESTED  0x08000000u /* ... another epoll is a member */
-#define GUISE_FD_STALE   0x04000000u /* the parent's, before fork: not usable */
-#define GUISE_FD_SHARED  0x02000000u /* its placeholder has other holders, or had */
-#define GUISE_FD_FILE    0x01000000u /* private, and no socket: a file of the stack */
-#define GUISE_FD_SPAWN   0x00800000u /* a spawned program may get it by another number */
-#define GUISE_FD_STACK   0x000fffffu /* the stack's descriptor */
-
-/* Beside each entry of a private socket, the inode number of its placeholder: what
- * it is found by when it has lost its number. */
-struct guise_fdmap_chunk {
-	uint32_t entry[GUISE_FDMAP_CHUNK];
-	uint32_t inode[GUISE_FDMAP_CHUNK];
-};
-
-struct guise_fdmap {
-	struct guise_fdmap_chunk *chunk[GUISE_FDMAP_CHUNK];
-};
+#define GUISE_FDMAP_MAX (GUISE_FDMAP_CHUNK * GUISE_FDMAP_CHUNK)
 
 /* Where tables get their memory, zeroed; get() returns NULL when there is none. */
 struct guise_fdmap_memory {

@@ -10,7 +10,7 @@
  *	its memory	copies are refused meanwhile (image->refuse); one that is under
  *			way continues at its fix-up: to the kernel, a bad pointer
  *	host services	lie elsewhere in each process: the call that was under way is
- *			made anew, through the holder's table (region->redo). A frame
+ *			made anew, through the holder's table (region->vcpu->redo). A frame
  *			may so go out twice, or be lost, as on a wire
  *	its own stack	the way out leads to where slot->host_sp says, and that is
  *			read in the instruction that takes it
@@ -24,7 +24,7 @@
  *	in the region	in the image	inside: to be continued
  *	in the region	elsewhere	in a host service, or in a handler
  *	elsewhere	in the image	just going in or out: nothing is left to do
- *	elsewhere	elsewhere	not inside (region->entered), or in a handler on
+ *	elsewhere	elsewhere	not inside (region->vcpu->entered), or in a handler on
  *					an alternate stack
  *
  * All registers are set by the host's kernel: the holder sends itself a signal,
@@ -298,12 +298,12 @@ static bool leave_handler(const struct guise_stack *s, struct guise_killed *k)
 
 static enum place find(const struct guise_stack *s, const struct guise_killed *k)
 {
-	if (!__atomic_load_n(&s->region->entered, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&s->region->vcpu->entered, __ATOMIC_ACQUIRE))
 		return OUTSIDE;
 	if (in_text(s, ip(k)))
 		return in_memory(s, sp(k)) ? INSIDE : OUTSIDE;
 	/* A handler above a service, too: all that counts lies at redo. */
-	return s->region->redo ? INSIDE : HANDLER;
+	return s->region->vcpu->redo ? INSIDE : HANDLER;
 }
 
 /* Where a section goes on in another process than the one it began in. */
@@ -314,7 +314,7 @@ static void redirect(const struct guise_stack *s, struct guise_killed *k)
 	uint64_t at;
 
 	if (!in_text(s, ip(k))) {
-		set_sp(k, s->region->redo);
+		set_sp(k, s->region->vcpu->redo);
 		set_ip(k, base + image->redo);
 		return;
 	}
@@ -346,7 +346,7 @@ bool guise_finish(struct guise_stack *s, struct guise_killed *k)
 		if (!prepare())
 			return false;
 		redirect(s, k);
-		s->region->carrier = k->slot->id;
+		s->region->vcpu->carrier = k->slot->id;
 		adopted = &k->regs;
 		__atomic_store_n(refuse, 1, __ATOMIC_RELEASE);
 		guise_inside_enter();
@@ -354,7 +354,7 @@ bool guise_finish(struct guise_stack *s, struct guise_killed *k)
 		guise_inside_leave();
 		__atomic_store_n(refuse, 0, __ATOMIC_RELEASE);
 	}
-	s->region->entered = 0;
+	s->region->vcpu->entered = 0;
 	guise_take_over(s, k->slot);
 	return true;
 }

@@ -225,9 +225,10 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 	s->console_fd = -1;
 	s->memfd = guise_fd_high(fd[0]);
 	s->image_fd = guise_fd_high(fd[1]);
-	s->bell = guise_fd_high(fd[2]);
+	s->alive = guise_fd_high(fd[2]);
 	s->pump_bell = -1;
-	s->alive = guise_fd_high(fd[3]);
+	for (int i = 0; i < GUISE_BELLS; i++)
+		s->bell[i] = guise_fd_high(fd[3 + i]);
 	for (int i = 0; i < GUISE_MAX_LINKS; i++)
 		for (int k = 0; k < GUISE_LINK_FDS; k++)
 			s->port[i].fd[k] = k < r->links[i] ? guise_fd_high(fd[at++]) : -1;

@@ -8,7 +8,7 @@
  * own and sends one end of it over the ticket, with a request. The holder
  * answers on that private pair, once, with the descriptors of the stack:
  *
- *	region memfd, image file, bell eventfd, alive pipe (read end),
+ *	region memfd, image file, alive pipe (read end), the bells' eventfds,
  *	then the descriptors of each link, as many as links[] says
  *
  * The private pair stays open as the member's control channel. It is
@@ -27,7 +27,7 @@
 #ifndef GUISE_REGION_JOIN_H
 #define GUISE_REGION_JOIN_H
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 #include "link/link.h"
 
 #include <stdbool.h>
@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 #define GUISE_JOIN_MAGIC     0x6e694f4aU
-#define GUISE_JOIN_FIXED_FDS 4
+#define GUISE_JOIN_FIXED_FDS (3 + GUISE_BELLS)
 #define GUISE_JOIN_MAX_FDS   (GUISE_JOIN_FIXED_FDS + GUISE_MAX_LINKS * GUISE_LINK_FDS)
 
 enum guise_join_kind {

@@ -33,8 +33,9 @@ static void judge(void)
 	struct guise_join_reply good = { .magic = GUISE_JOIN_MAGIC,
 					 .abi = GUISE_ABI,
 					 .base = 0x7e9000000000,
-					 .fds = 6,
+					 .fds = GUISE_JOIN_FIXED_FDS + 2,
 					 .links = { [3] = 2 } };
+	const int n = GUISE_JOIN_FIXED_FDS + 2;
 	struct guise_join_reply r;
 
 	tap(!guise_join_check_request(&q, sizeof(q), 1), "a request");
@@ -52,30 +53,32 @@ static void judge(void)
 	q.magic++;
 	tap(guise_join_check_request(&q, sizeof(q), 1) == -EPROTO, "not of another protocol");
 
-	tap(!guise_join_check_reply(&good, sizeof(good), 6), "an answer");
-	tap(guise_join_check_reply(&good, sizeof(good) - 8, 6) == -EPROTO, "not cut");
-	tap(guise_join_check_reply(&good, sizeof(good), 5) == -EPROTO &&
+	tap(!guise_join_check_reply(&good, sizeof(good), n), "an answer");
+	tap(guise_join_check_reply(&good, sizeof(good) - 8, n) == -EPROTO, "not cut");
+	tap(guise_join_check_reply(&good, sizeof(good), n - 1) == -EPROTO &&
 		    strstr(guise_error(), "ulimit"),
 	    "not with a descriptor lost");
 	r = good;
 	r.links[3] = GUISE_LINK_FDS + 1;
-	tap(guise_join_check_reply(&r, sizeof(r), 8) == -EPROTO, "not with too many for a link");
+	tap(guise_join_check_reply(&r, sizeof(r), n + 2) == -EPROTO,
+	    "not with too many for a link");
 	r = good;
-	r.fds = 7;
-	tap(guise_join_check_reply(&r, sizeof(r), 7) == -EPROTO, "not with one that nobody has");
+	r.fds++;
+	tap(guise_join_check_reply(&r, sizeof(r), n + 1) == -EPROTO,
+	    "not with one that nobody has");
 	r = good;
 	r.proc = GUISE_MAX_PROCS;
-	tap(guise_join_check_reply(&r, sizeof(r), 6) == -EPROTO,
+	tap(guise_join_check_reply(&r, sizeof(r), n) == -EPROTO,
 	    "not with a place beyond the table");
 	r = good;
 	r.base++;
-	tap(guise_join_check_reply(&r, sizeof(r), 6) == -EPROTO, "not with half a page for a base");
+	tap(guise_join_check_reply(&r, sizeof(r), n) == -EPROTO, "not with half a page for a base");
 	r = good;
 	memset(r.error, 'x', sizeof(r.error));
-	tap(guise_join_check_reply(&r, sizeof(r), 6) == -EPROTO, "not with an endless sentence");
+	tap(guise_join_check_reply(&r, sizeof(r), n) == -EPROTO, "not with an endless sentence");
 	r = good;
 	r.status = 1;
-	tap(guise_join_check_reply(&r, sizeof(r), 6) == -EPROTO, "not with a positive status");
+	tap(guise_join_check_reply(&r, sizeof(r), n) == -EPROTO, "not with a positive status");
 	r.status = -EAGAIN;
 	tap(!guise_join_check_reply(&r, sizeof(r), 0), "a refusal needs no descriptors");
 	r.abi++;
@@ -139,8 +142,9 @@ static void admits(void)
 		    holder.region->procs[2].start_time && !holder.region->procs[2].dead,
 	    "the region knows it by pid and start time");
 	status = answer_on(pair[0], &r, &fds);
-	tap(!status && r.proc == 2 && r.base == 0x7e9000000000 && fds == 6 && r.links[2] == 2,
-	    "the answer has the region, the image, the bell, the pipe and the link");
+	tap(!status && r.proc == 2 && r.base == 0x7e9000000000 && fds == GUISE_JOIN_FIXED_FDS + 2 &&
+		    r.links[2] == 2,
+	    "the answer has the region, the image, the pipe, the bells and the link");
 	tap(!guise_join_check_reply(&r, sizeof(r), fds), "and the joiner finds it well-formed");
 	tap(guise_server_hear(&server, 2), "the member lives");
 	if (send(pair[0], "gibberish", 9, 0) != 9)
@@ -155,7 +159,7 @@ static void admits(void)
 	tap(!holder.region->procs[2].dead && guise_bury_unfinished(&holder) && !server.members,
 	    "its burial waits for the pump");
 	guise_bury_pending(&holder);
-	tap(holder.region->procs[2].dead && (holder.region->irq_pending & GUISE_IRQ_REAP) &&
+	tap(holder.region->procs[2].dead && (holder.region->vcpu->irq_pending & GUISE_IRQ_REAP) &&
 		    !guise_bury_unfinished(&holder),
 	    "which marks it dead for the reaper, once");
 }
@@ -354,31 +358,33 @@ static void buries(void)
 		slot[i].wait_prev = i < 5 ? i - 1 : 0;
 		slot[i].wait_next = i < 4 ? i + 1 : 0;
 	}
-	r->wait_head = 1;
-	r->leader = 5;
+	r->vcpu->wait_head = 1;
+	r->vcpu->leader = 5;
 	r->online = 1;
-	r->starving = 3;
+	r->vcpu->starving = 3;
 	slot[2].belled = slot[3].belled = 1;
-	r->bell_pending = 2;
-	r->lock = 3 | GUISE_LOCK_CONTENDED;
+	r->vcpu->bell[0].pending = 2;
+	r->vcpu->lock = 3 | GUISE_LOCK_CONTENDED;
 
 	guise_bury(&holder, 7);
 	guise_bury_pending(&holder);
 	tap(!r->dead && r->procs[7].dead, "a process dies that waits in the stack");
-	tap(r->wait_head == 1 && slot[1].wait_next == 3 && slot[3].wait_prev == 1 &&
+	tap(r->vcpu->wait_head == 1 && slot[1].wait_next == 3 && slot[3].wait_prev == 1 &&
 		    !slot[3].wait_next,
 	    "the living follow each other");
-	tap(!r->leader && !r->starving, "nobody leads, nobody starves");
-	tap(r->bell_pending == 1 && !slot[2].belled && slot[3].belled, "its bell is taken back");
+	tap(!r->vcpu->leader && !r->vcpu->starving, "nobody leads, nobody starves");
+	tap(r->vcpu->bell[0].pending == 1 && !slot[2].belled && slot[3].belled,
+	    "its bell is taken back");
 	tap(!r->online, "what it had running counts no more");
 
-	r->lock = 6 | GUISE_LOCK_CONTENDED;
+	r->vcpu->lock = 6 | GUISE_LOCK_CONTENDED;
 	guise_bury(&holder, 1);
 	tap(!r->dead, "another dies while a dead one's thread seems to own the virtual CPU");
 	guise_bury(&holder, 7);
-	tap(!r->dead && !r->lock, "that one dies outside: the virtual CPU is given up for it");
-	r->lock = 6 | GUISE_LOCK_CONTENDED;
-	r->entered = 1;
+	tap(!r->dead && !r->vcpu->lock,
+	    "that one dies outside: the virtual CPU is given up for it");
+	r->vcpu->lock = 6 | GUISE_LOCK_CONTENDED;
+	r->vcpu->entered = 1;
 	guise_bury(&holder, 7);
 	tap(r->dead, "inside, its death is the stack's");
 }

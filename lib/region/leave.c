@@ -16,7 +16,7 @@
 
 void guise_stack_free(struct guise_stack *s)
 {
-	const int own[] = { s->control, s->memfd, s->image_fd, s->bell, s->alive, s->pump_bell };
+	const int own[] = { s->control, s->memfd, s->image_fd, s->alive, s->pump_bell };
 	unsigned int i, k;
 
 	for (i = 0; i < GUISE_MAX_LINKS; i++) {
@@ -33,6 +33,9 @@ void guise_stack_free(struct guise_stack *s)
 	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (own[i] >= 0)
 			host_sys(SYS_close, own[i]);
+	for (i = 0; i < GUISE_BELLS; i++)
+		if (s->bell[i] >= 0)
+			host_sys(SYS_close, s->bell[i]);
 	free(s);
 }
 

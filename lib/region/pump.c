@@ -66,36 +66,37 @@ static bool doze(struct guise_stack *s, uint32_t how, uint64_t timeout)
 {
 	struct guise_region *r = s->region;
 
-	__atomic_store_n(&r->pump_word, how, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&r->vcpu->pump_word, how, __ATOMIC_SEQ_CST);
 	guise_unlock(s);
 	return !__atomic_load_n(&s->pump_poked, __ATOMIC_SEQ_CST) &&
-	       guise_futex_wait(&r->pump_word, how, timeout) == -ETIMEDOUT;
+	       guise_futex_wait(&r->vcpu->pump_word, how, timeout) == -ETIMEDOUT;
 }
 
 /* Whether somebody else leads who cannot; watched: for GUISE_WATCH_NS nobody came or went. */
 static bool leader_absent(struct guise_stack *s, bool watched)
 {
 	struct guise_region *r = s->region;
-	struct guise_slot *leader = &s->slots[r->leader];
+	struct guise_slot *leader = &s->slots[r->vcpu->leader];
 
-	if (!r->leader || r->leader == r->pump_slot)
+	if (!r->vcpu->leader || r->vcpu->leader == r->vcpu->pump_slot)
 		return false;
 	if (__atomic_load_n(&leader->still, __ATOMIC_RELAXED) == GUISE_STILL)
 		return true;
 	if (!watched)
 		return false;
-	guise_poll_devices(s, 0, true, NULL);
+	guise_poll_devices(s, NULL, 0, true, NULL);
 	return __atomic_load_n(&leader->word, __ATOMIC_RELAXED) == GUISE_WORD_KICKED ||
-	       __atomic_load_n(&r->rx_pending, __ATOMIC_RELAXED) ||
-	       (r->next_event != NEVER && s->ops->clock(s->ops, 0) > r->next_event + GUISE_LATE_NS);
+	       __atomic_load_n(&r->vcpu->rx_pending, __ATOMIC_RELAXED) ||
+	       (r->vcpu->next_event != NEVER &&
+		s->ops->clock(s->ops, 0) > r->vcpu->next_event + GUISE_LATE_NS);
 }
 
 static void *pump(void *arg)
 {
 	struct guise_stack *s = arg;
 	struct guise_region *r = s->region;
-	struct guise_slot *slot = &s->slots[r->pump_slot];
-	/* Not by the bell of all: another leader might empty that first. */
+	struct guise_slot *slot = &s->slots[r->vcpu->pump_slot];
+	/* Not by a bell, which another thread may share and empty first. */
 	struct pollfd poke = { .fd = s->pump_bell, .events = POLLIN };
 	struct guise_pollset own = { &poke, 1, 0 };
 	uint64_t deadline, count;
@@ -105,12 +106,12 @@ static void *pump(void *arg)
 
 	sigfillset(&all);
 	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, 8);
-	r->pump_alive = 1;
+	r->vcpu->pump_alive = 1;
 	while (guise_lock(s, slot)) {
 		bool rang;
 
 		if (__atomic_load_n(&s->pump_stop, __ATOMIC_ACQUIRE)) {
-			r->pump_alive = 0;
+			r->vcpu->pump_alive = 0;
 			guise_unlock(s);
 			break;
 		}
@@ -121,50 +122,53 @@ static void *pump(void *arg)
 		guise_note_time(s);
 		s->resume(slot);
 		if (leader_absent(s, watched))
-			r->leader = 0;
+			r->vcpu->leader = 0;
 		watched = false;
-		if (r->leader && r->leader != slot->id) {
+		if (r->vcpu->leader && r->vcpu->leader != slot->id) {
 			/* Leaders come and go: to be woken for each would cost more. */
-			bool busy = r->activity != last;
+			bool busy = r->vcpu->activity != last;
 
-			last = r->activity;
+			last = r->vcpu->activity;
 			watched = doze(s, busy ? GUISE_PUMP_STANDS : GUISE_PUMP_SLEEPS,
 				       busy ? GUISE_STANDBY_NS : GUISE_WATCH_NS) &&
 				  !busy;
 			continue;
 		}
-		if (r->activity != last) {
+		if (r->vcpu->activity != last) {
 			uint32_t bits = devices(s);
 
-			last = r->activity;
+			last = r->vcpu->activity;
 			doze(s, GUISE_PUMP_STANDS,
 			     until(s, guise_leader_deadline(r), GUISE_STANDBY_NS));
 			if (bits) {
-				__atomic_or_fetch(&r->rx_pending, bits, __ATOMIC_RELAXED);
-				__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_RX, __ATOMIC_RELEASE);
+				__atomic_or_fetch(&r->vcpu->rx_pending, bits, __ATOMIC_RELAXED);
+				__atomic_or_fetch(&r->vcpu->irq_pending, GUISE_IRQ_RX,
+						  __ATOMIC_RELEASE);
 				/* Nobody polls for room, either: try. */
-				__atomic_or_fetch(&r->tx_held,
-						  __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED),
+				__atomic_or_fetch(&r->vcpu->tx_held,
+						  __atomic_load_n(&r->vcpu->tx_blocked,
+								  __ATOMIC_RELAXED),
 						  __ATOMIC_RELAXED);
 			}
 			continue;
 		}
 		deadline = guise_leader_deadline(r);
-		r->leader = slot->id;
-		r->leader_until = deadline;
-		r->leader_tx = __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED);
-		r->pump_word = GUISE_PUMP_AWAKE;
+		r->vcpu->leader = slot->id;
+		r->vcpu->leader_until = deadline;
+		r->vcpu->leader_tx = __atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED);
+		r->vcpu->pump_word = GUISE_PUMP_AWAKE;
+		guise_bell_choose(r, slot);
 		__atomic_store_n(&slot->word, GUISE_WORD_POLL, __ATOMIC_RELEASE);
 		guise_unlock(s);
-		rang = guise_poll_devices(s, deadline, true, &own);
+		rang = guise_poll_devices(s, slot, deadline, true, &own);
 		if (own.ready)
 			host_sys(SYS_read, s->pump_bell, &count, sizeof(count));
 		if (!guise_lock(s, slot))
 			break;
 		__atomic_store_n(&slot->word, GUISE_WORD_AWAY, __ATOMIC_RELEASE);
 		guise_quiet_bell(s, slot, rang);
-		if (r->leader == slot->id)
-			r->leader = 0;
+		if (r->vcpu->leader == slot->id)
+			r->vcpu->leader = 0;
 		guise_unlock(s);
 	}
 	return NULL;
@@ -190,8 +194,8 @@ void guise_pump_wake(struct guise_stack *s)
 	const uint64_t one = 1;
 
 	__atomic_store_n(&s->pump_poked, true, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&s->region->pump_word, GUISE_PUMP_AWAKE, __ATOMIC_SEQ_CST);
-	guise_futex_wake(&s->region->pump_word, 1);
+	__atomic_store_n(&s->region->vcpu->pump_word, GUISE_PUMP_AWAKE, __ATOMIC_SEQ_CST);
+	guise_futex_wake(&s->region->vcpu->pump_word, 1);
 	if (s->pump_bell >= 0)
 		host_sys(SYS_write, s->pump_bell, &one, sizeof(one));
 }

@@ -13,6 +13,7 @@
  */
 #include "region/serve.h"
 #include "host/sys.h"
+#include "region/bell.h"
 #include "region/bury.h"
 #include "region/join.h"
 #include "region/process.h"
@@ -54,7 +55,7 @@ int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket)
 	ret = host_sys(SYS_pipe2, v->alive, O_CLOEXEC | O_NONBLOCK);
 	if (ret < 0)
 		return guise_fail((int)-ret, "no pipe for the members: %s", strerror((int)-ret));
-	return 0;
+	return guise_bells_make(s, GUISE_BELLS);
 }
 
 static void close_fds(const int *fd, int n)
@@ -162,8 +163,9 @@ static int gather(const struct guise_server *v, struct guise_join_reply *r, int 
 
 	fd[n++] = s->memfd;
 	fd[n++] = s->image_fd;
-	fd[n++] = s->bell;
 	fd[n++] = v->alive[0];
+	for (int i = 0; i < GUISE_BELLS; i++)
+		fd[n++] = s->bell[i];
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		if (!s->region->links[i].used)
 			continue;

@@ -4,8 +4,9 @@
 #define GUISE_REGION_STACK_H
 
 #include "guise/guise.h"
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 #include "link/link.h"
+#include "region/state.h"
 
 #include <stdbool.h>
 #include <pthread.h>
@@ -18,12 +19,12 @@ struct guise_stack {
 	void (*resume)(struct guise_slot *slot);
 	unsigned int proc; /* our index in region->procs */
 
-	int memfd;        /* the region */
-	int image_fd;     /* the kernel image's file */
-	int bell;         /* eventfd shared by all members: wakes who sleeps in ppoll */
-	int alive;        /* read end of a pipe: hangs up when the holder is gone; -1 */
-	int control;      /* to the holder; -1 in the creator */
-	bool holder_gone; /* alive has hung up */
+	int memfd;             /* the region */
+	int image_fd;          /* the kernel image's file */
+	int bell[GUISE_BELLS]; /* eventfds of all members: wake who sleeps in ppoll; -1: none */
+	int alive;             /* read end of a pipe: hangs up when the holder is gone; -1 */
+	int control;           /* to the holder; -1 in the creator */
+	bool holder_gone;      /* alive has hung up */
 	bool creator;
 	bool pump_running, pump_stop, pump_poked;
 	int pump_bell; /* eventfd: wakes the pump alone; -1 where none runs */

@@ -20,7 +20,7 @@
  *		again: he is through before it sleeps, and wakes nobody, which costs him as
  *		much. On a word that nobody changes
  *	starves	when it has waited for its time, which is longer the more wait: it
- *		counts itself in region->starving, and the next unlock leaves the word
+ *		counts itself in region->vcpu->starving, and the next unlock leaves the word
  *		reserved, for the starving alone (the idea of Go's sync.Mutex). It is
  *		awake just then, and looks; only if that takes long it sleeps, and is
  *		woken before the others. Where nobody takes it all that time, those who
@@ -107,7 +107,7 @@ void guise_futex_wake(uint32_t *word, int count)
 
 static bool take(struct guise_region *r, uint32_t v, uint32_t mine)
 {
-	return __atomic_compare_exchange_n(&r->lock, &v, mine, 0, __ATOMIC_ACQUIRE,
+	return __atomic_compare_exchange_n(&r->vcpu->lock, &v, mine, 0, __ATOMIC_ACQUIRE,
 					   __ATOMIC_RELAXED);
 }
 
@@ -123,7 +123,7 @@ static unsigned int look(struct guise_region *r, uint32_t mine, bool starving, u
 		uint32_t v;
 
 		guise_relax();
-		v = __atomic_load_n(&r->lock, __ATOMIC_RELAXED);
+		v = __atomic_load_n(&r->vcpu->lock, __ATOMIC_RELAXED);
 		if (is_free(v, starving) && take(r, v, mine))
 			return i;
 	}
@@ -203,12 +203,12 @@ static bool inherit(struct guise_stack *s, struct guise_slot *slot, uint32_t v, 
 	     ((!holder_gone(s) && waited < GUISE_SILENCE_NS) || !owner_gone(s, &s->slots[owner]))))
 		return false;
 	/* A holder that is there, but slow, may be about to take it as well. */
-	if (__atomic_load_n(&r->entered, __ATOMIC_ACQUIRE) || (!child && !s->holder_gone)) {
-		if (__atomic_load_n(&r->lock, __ATOMIC_ACQUIRE) == v)
+	if (__atomic_load_n(&r->vcpu->entered, __ATOMIC_ACQUIRE) || (!child && !s->holder_gone)) {
+		if (__atomic_load_n(&r->vcpu->lock, __ATOMIC_ACQUIRE) == v)
 			guise_declare_dead(s);
 		return false;
 	}
-	if (!__atomic_compare_exchange_n(&r->lock, &v, slot->id | GUISE_LOCK_CONTENDED, 0,
+	if (!__atomic_compare_exchange_n(&r->vcpu->lock, &v, slot->id | GUISE_LOCK_CONTENDED, 0,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
 	guise_wait_mend(s);
@@ -219,17 +219,17 @@ static bool inherit(struct guise_stack *s, struct guise_slot *slot, uint32_t v, 
  * not come to that. */
 static bool sleep_for_lock(struct guise_region *r, uint64_t until, uint32_t kind)
 {
-	uint32_t v = __atomic_load_n(&r->lock, __ATOMIC_RELAXED);
+	uint32_t v = __atomic_load_n(&r->vcpu->lock, __ATOMIC_RELAXED);
 
 	if (is_free(v, kind == STARVING))
 		return false;
 	if (v != GUISE_LOCK_RESERVED && !(v & GUISE_LOCK_CONTENDED)) {
-		if (!__atomic_compare_exchange_n(&r->lock, &v, v | GUISE_LOCK_CONTENDED, 0,
+		if (!__atomic_compare_exchange_n(&r->vcpu->lock, &v, v | GUISE_LOCK_CONTENDED, 0,
 						 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return false;
 		v |= GUISE_LOCK_CONTENDED;
 	}
-	return futex_wait_until(&r->lock, v, until, kind) != -EAGAIN;
+	return futex_wait_until(&r->vcpu->lock, v, until, kind) != -EAGAIN;
 }
 
 /* The word changed before this thread slept on it, and so it did the last times, while
@@ -259,40 +259,42 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 	if (spin_for_lock(r, slot->id))
 		return true;
 	since = now = looked = guise_host_now();
-	patience = GUISE_STARVE_NS * (1 + __atomic_fetch_add(&r->waiting, 1, __ATOMIC_RELAXED));
+	patience =
+		GUISE_STARVE_NS * (1 + __atomic_fetch_add(&r->vcpu->waiting, 1, __ATOMIC_RELAXED));
 	while (!got && !__atomic_load_n(&r->dead, __ATOMIC_RELAXED)) {
-		uint32_t v = __atomic_load_n(&r->lock, __ATOMIC_RELAXED);
+		uint32_t v = __atomic_load_n(&r->vcpu->lock, __ATOMIC_RELAXED);
 
 		if (is_free(v, starving)) {
 			got = take(r, v, mine);
 			continue;
 		}
 		if (v == GUISE_LOCK_RESERVED && !reserved)
-			calls = __atomic_load_n(&r->calls, __ATOMIC_RELAXED);
+			calls = __atomic_load_n(&r->vcpu->calls, __ATOMIC_RELAXED);
 		reserved = v == GUISE_LOCK_RESERVED;
 		if (starving) {
 			/* Another may have counted anew, without this one. */
-			if (!__atomic_load_n(&r->starving, __ATOMIC_RELAXED))
-				__atomic_add_fetch(&r->starving, 1, __ATOMIC_RELAXED);
+			if (!__atomic_load_n(&r->vcpu->starving, __ATOMIC_RELAXED))
+				__atomic_add_fetch(&r->vcpu->starving, 1, __ATOMIC_RELAXED);
 			sleep_for_lock(r, now + GUISE_HUNGER_NS, STARVING);
 		} else if (in_vain) {
 			futex_wait_until(&slot->id, slot->id, since + patience, WAITING);
 		} else {
-			uint32_t before = __atomic_load_n(&r->calls, __ATOMIC_RELAXED);
+			uint32_t before = __atomic_load_n(&r->vcpu->calls, __ATOMIC_RELAXED);
 
 			if (!sleep_for_lock(r, since + patience, WAITING))
 				in_vain = again_too_late(r);
 			else
-				in_vain = __atomic_load_n(&r->calls, __ATOMIC_RELAXED) - before >
+				in_vain = __atomic_load_n(&r->vcpu->calls, __ATOMIC_RELAXED) -
+						  before >
 					  GUISE_MANY_CALLS;
 		}
 		now = guise_host_now();
 		if (!starving && now - since >= patience) {
 			starving = true;
-			if (reserved && __atomic_load_n(&r->calls, __ATOMIC_RELAXED) == calls)
-				__atomic_store_n(&r->starving, 1, __ATOMIC_RELAXED);
+			if (reserved && __atomic_load_n(&r->vcpu->calls, __ATOMIC_RELAXED) == calls)
+				__atomic_store_n(&r->vcpu->starving, 1, __ATOMIC_RELAXED);
 			else
-				__atomic_add_fetch(&r->starving, 1, __ATOMIC_RELAXED);
+				__atomic_add_fetch(&r->vcpu->starving, 1, __ATOMIC_RELAXED);
 			got = look(r, mine, true, GUISE_SPIN_STARVING) != ~0u;
 		}
 		if (!got && now - looked > GUISE_LOOK_NS) {
@@ -300,33 +302,34 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 			got = inherit(s, slot, v, now - since);
 		}
 	}
-	less(&r->waiting);
+	less(&r->vcpu->waiting);
 	if (starving)
-		less(&r->starving);
+		less(&r->vcpu->starving);
 	return got;
 }
 
 void guise_unlock(struct guise_stack *s)
 {
 	struct guise_region *r = s->region;
-	struct guise_slot *self = &s->slots[r->carrier];
+	struct guise_slot *self = &s->slots[r->vcpu->carrier];
 	struct guise_wakes wakes;
 	uint32_t next = 0, old;
 
-	if (__builtin_expect(__atomic_load_n(&r->tx_held, __ATOMIC_RELAXED), 0))
+	if (__builtin_expect(__atomic_load_n(&r->vcpu->tx_held, __ATOMIC_RELAXED), 0))
 		guise_links_flush(s);
 	guise_collect_wakes(s, &wakes);
 	if (__builtin_expect(wakes.any, 0))
 		self->delivering = 1;
-	if (__builtin_expect(__atomic_load_n(&r->waiting, __ATOMIC_RELAXED) |
-				     __atomic_load_n(&r->starving, __ATOMIC_RELAXED),
+	if (__builtin_expect(__atomic_load_n(&r->vcpu->waiting, __ATOMIC_RELAXED) |
+				     __atomic_load_n(&r->vcpu->starving, __ATOMIC_RELAXED),
 			     0)) {
-		__atomic_store_n(&r->calls, r->calls + 1, __ATOMIC_RELAXED);
-		next = __atomic_load_n(&r->starving, __ATOMIC_RELAXED) ? GUISE_LOCK_RESERVED : 0;
+		__atomic_store_n(&r->vcpu->calls, r->vcpu->calls + 1, __ATOMIC_RELAXED);
+		next = __atomic_load_n(&r->vcpu->starving, __ATOMIC_RELAXED) ? GUISE_LOCK_RESERVED
+									     : 0;
 	}
-	old = __atomic_exchange_n(&r->lock, next, __ATOMIC_RELEASE);
+	old = __atomic_exchange_n(&r->vcpu->lock, next, __ATOMIC_RELEASE);
 	if (__builtin_expect(old & GUISE_LOCK_CONTENDED || next, 0))
-		host_sys(SYS_futex, &r->lock, FUTEX_WAKE_BITSET, 1, 0, 0,
+		host_sys(SYS_futex, &r->vcpu->lock, FUTEX_WAKE_BITSET, 1, 0, 0,
 			 next ? STARVING : STARVING | WAITING);
 	if (__builtin_expect(wakes.any, 0)) {
 		guise_deliver_wakes(s, &wakes);
@@ -340,11 +343,11 @@ void guise_declare_dead(struct guise_stack *s)
 	unsigned int i;
 
 	__atomic_store_n(&r->dead, 1, __ATOMIC_SEQ_CST);
-	guise_futex_wake(&r->lock, 0x7fffffff);
+	guise_futex_wake(&r->vcpu->lock, 0x7fffffff);
 	for (i = 1; i < GUISE_MAX_SLOTS; i++)
 		if (s->slots[i].used) {
 			__atomic_store_n(&s->slots[i].word, GUISE_WORD_KICKED, __ATOMIC_SEQ_CST);
 			guise_futex_wake(&s->slots[i].word, 0x7fffffff);
 		}
-	guise_ring_bell(s);
+	guise_ring_bells(s, ~0ull >> (64 - r->bells));
 }

@@ -17,20 +17,20 @@ static inline bool guise_lock(struct guise_stack *s, struct guise_slot *slot)
 	struct guise_region *r = s->region;
 	uint32_t expected = 0;
 
-	if (__builtin_expect(!__atomic_compare_exchange_n(&r->lock, &expected, slot->id, 0,
+	if (__builtin_expect(!__atomic_compare_exchange_n(&r->vcpu->lock, &expected, slot->id, 0,
 							  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED),
 			     0)) {
 		if (!guise_lock_slow(s, slot))
 			return false;
 	}
-	r->carrier = slot->id;
+	r->vcpu->carrier = slot->id;
 	return true;
 }
 
 /* The slot that owns the virtual CPU, or 0. */
 static inline uint32_t guise_lock_owner(const struct guise_region *r)
 {
-	return __atomic_load_n(&r->lock, __ATOMIC_ACQUIRE) &
+	return __atomic_load_n(&r->vcpu->lock, __ATOMIC_ACQUIRE) &
 	       ~(GUISE_LOCK_CONTENDED | GUISE_LOCK_RESERVED);
 }
 

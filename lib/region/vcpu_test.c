@@ -29,9 +29,10 @@ static void make_stack(void)
 	stack.slots = calloc(GUISE_MAX_SLOTS, sizeof(*stack.slots));
 	if (stack.region == MAP_FAILED || !stack.slots)
 		abort();
-	stack.region->next_event = stack.region->bell_again = ~0ull;
-	stack.region->pump_alive = 1;
-	stack.bell = -1;
+	stack.region->vcpu->next_event = stack.region->vcpu->bell_again = ~0ull;
+	stack.region->vcpu->pump_alive = 1;
+	memset(stack.bell, -1, sizeof(stack.bell));
+	stack.region->bells = 1;
 	stack.alive = -1;
 	for (uint32_t i = 1; i < GUISE_MAX_SLOTS; i++)
 		stack.slots[i].id = i;
@@ -76,7 +77,7 @@ static void one_starves(void)
 		uint32_t before = get(&turns);
 
 		__atomic_store_n(&wanted, 1, __ATOMIC_SEQ_CST);
-		while (!get(&r->starving))
+		while (!get(&r->vcpu->starving))
 			sched_yield();
 		kept += get(&turns) == before;
 		guise_unlock(&stack);
@@ -90,7 +91,8 @@ static void one_starves(void)
 	tap(kept == TURNS, "nobody gets it while another has it");
 	tap(!passed_over, "one that starves is not passed over, %d times of %d", passed_over,
 	    TURNS);
-	tap(!r->starving && !(r->lock & ~GUISE_LOCK_CONTENDED), "at the end nobody starves");
+	tap(!r->vcpu->starving && !(r->vcpu->lock & ~GUISE_LOCK_CONTENDED),
+	    "at the end nobody starves");
 }
 
 /* ---- many ---------------------------------------------------------------------------------- */
@@ -197,7 +199,8 @@ static void processes(void)
 	tap(least > 0 && longest < LONG_NS,
 	    "%d processes call and call: each has %ld turns or more, and waits %ld us or less",
 	    PROCESSES, least, (long)(longest / 1000));
-	tap(!stack.region->waiting && !stack.region->starving, "at the end nobody waits");
+	tap(!stack.region->vcpu->waiting && !stack.region->vcpu->starving,
+	    "at the end nobody waits");
 	munmap(c, PROCESSES * sizeof(*c));
 }
 
@@ -217,7 +220,7 @@ static void lost(void)
 	guise_lock(&stack, &stack.slots[2]);
 	for (int i = 0; i < 2; i++)
 		pthread_create(&thread[i], NULL, wait_in_vain, &stack.slots[3 + i]);
-	while (get(&stack.region->starving) < 2)
+	while (get(&stack.region->vcpu->starving) < 2)
 		sched_yield();
 	guise_declare_dead(&stack);
 	for (int i = 0; i < 2; i++) {
@@ -259,18 +262,18 @@ static void holder_dies(void)
 	stack.slots[2].proc = 1;
 	guise_lock(&stack, &stack.slots[2]);
 	pthread_create(&thread, NULL, wait_in_vain, &stack.slots[3]);
-	while (!get(&r->starving))
+	while (!get(&r->vcpu->starving))
 		sched_yield();
 	close(alive[1]);
 	pthread_join(thread, &got);
 	tap(got && guise_lock_owner(r) == 3, "the lock of a dead holder is taken over");
 	guise_unlock(&stack);
 	guise_lock(&stack, &stack.slots[2]);
-	r->entered = 1;
+	r->vcpu->entered = 1;
 	pthread_create(&thread, NULL, wait_in_vain, &stack.slots[3]);
 	pthread_join(thread, &got);
 	tap(!got && r->dead, "one that has died inside loses the stack");
-	r->entered = r->dead = r->lock = 0;
+	r->vcpu->entered = r->dead = r->vcpu->lock = 0;
 
 	stack.slots[2].proc = 3;
 	stack.slots[2].tid = (int32_t)host_sys(SYS_gettid);
@@ -315,7 +318,7 @@ static void holder_is_silent(void)
 	pthread_join(thread, &got);
 	tap(!got && r->dead, "the stack is lost when a holder does nothing about a dead owner");
 	waitpid(dead, NULL, 0);
-	r->dead = r->lock = 0;
+	r->dead = r->vcpu->lock = 0;
 	end_as_member(alive);
 	close(alive[1]);
 }
@@ -328,10 +331,10 @@ static void vfork_child_dies(void)
 	guise_lock(&stack, &stack.slots[2]);
 	tap(guise_lock(&stack, &stack.slots[2]),
 	    "the lock of a killed vfork child is its parent's");
-	r->entered = 1;
+	r->vcpu->entered = 1;
 	tap(!guise_lock(&stack, &stack.slots[2]) && r->dead,
 	    "if that was inside, the stack is lost");
-	r->entered = r->dead = r->lock = 0;
+	r->vcpu->entered = r->dead = r->vcpu->lock = 0;
 }
 
 /* The one who starves was stopped: the lock is not kept for him call after call. */
@@ -340,16 +343,16 @@ static void starving_one_is_stopped(void)
 	struct guise_region *r = stack.region;
 	unsigned int calls = 0;
 
-	r->starving = 1;
-	r->lock = GUISE_LOCK_RESERVED;
+	r->vcpu->starving = 1;
+	r->vcpu->lock = GUISE_LOCK_RESERVED;
 	do {
 		if (!guise_lock(&stack, &stack.slots[1]))
 			break;
 		guise_unlock(&stack);
-	} while (++calls < 100 && r->starving);
-	tap(calls == 1 && !r->starving && !r->lock,
+	} while (++calls < 100 && r->vcpu->starving);
+	tap(calls == 1 && !r->vcpu->starving && !r->vcpu->lock,
 	    "one call waits for a starving one who is stopped");
-	r->starving = r->lock = 0;
+	r->vcpu->starving = r->vcpu->lock = 0;
 }
 
 int main(void)

@@ -19,7 +19,7 @@
  *
  *	AWAY -> SPIN -> FUTEX | POLL -> KICKED -> AWAY
  *
- * Sleepers in ppoll are reached by the bell, one eventfd for all members (bell.c).
+ * Sleepers in ppoll are reached by a bell, an eventfd (bell.c).
  *
  * Before it sleeps a waiter spins on its word for as long as that has paid
  * lately: a partner on another core answers within microseconds, while on a
@@ -92,7 +92,7 @@ static void wake_slot(struct guise_stack *s, struct guise_slot *slot, struct gui
 		break;
 	case GUISE_WORD_POLL:
 		guise_bell_owed(s->region, slot);
-		wakes->bell = true;
+		wakes->bells |= 1ull << slot->bell;
 		break;
 	}
 	end_waiting(s->region, slot);
@@ -111,7 +111,7 @@ static bool has_devices(struct guise_stack *s)
 /* The follower who is promoted next. */
 static struct guise_slot *can_lead(struct guise_stack *s)
 {
-	uint32_t i = s->region->wait_head;
+	uint32_t i = s->region->vcpu->wait_head;
 
 	while (i && __atomic_load_n(&s->slots[i].still, __ATOMIC_RELAXED) == GUISE_STILL)
 		i = s->slots[i].wait_next;
@@ -123,12 +123,12 @@ void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
 	struct guise_region *r = s->region;
 
 	wakes->any = true;
-	wakes->bell = false;
+	wakes->bells = 0;
 	wakes->n = 0;
-	while (r->kick_head) {
-		struct guise_slot *slot = &s->slots[r->kick_head];
+	while (r->vcpu->kick_head) {
+		struct guise_slot *slot = &s->slots[r->vcpu->kick_head];
 
-		r->kick_head = slot->kick_next;
+		r->vcpu->kick_head = slot->kick_next;
 		slot->kick_next = 0;
 		if (slot->kicked) {
 			r->kicks++;
@@ -136,17 +136,18 @@ void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
 			wake_slot(s, slot, wakes);
 		}
 	}
-	if (r->leader) {
-		if (guise_leader_deadline(r) < r->leader_until || guise_leader_must_poll(r)) {
-			r->leader_until = guise_leader_deadline(r);
-			r->leader_tx |= __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED);
-			wake_slot(s, &s->slots[r->leader], wakes);
+	if (r->vcpu->leader) {
+		if (guise_leader_deadline(r) < r->vcpu->leader_until || guise_leader_must_poll(r)) {
+			r->vcpu->leader_until = guise_leader_deadline(r);
+			r->vcpu->leader_tx |=
+				__atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED);
+			wake_slot(s, &s->slots[r->vcpu->leader], wakes);
 		}
-	} else if (can_lead(s) && (!r->pump_alive || has_devices(s))) {
+	} else if (can_lead(s) && (!r->vcpu->pump_alive || has_devices(s))) {
 		wake_slot(s, can_lead(s), wakes);
-	} else if (r->pump_word == GUISE_PUMP_SLEEPS) {
-		r->pump_word = GUISE_PUMP_AWAKE;
-		add_wake(wakes, &r->pump_word);
+	} else if (r->vcpu->pump_word == GUISE_PUMP_SLEEPS) {
+		r->vcpu->pump_word = GUISE_PUMP_AWAKE;
+		add_wake(wakes, &r->vcpu->pump_word);
 	}
 }
 
@@ -156,16 +157,15 @@ void guise_deliver_wakes(struct guise_stack *s, struct guise_wakes *wakes)
 
 	for (i = 0; i < wakes->n; i++)
 		guise_futex_wake(wakes->word[i], 1);
-	if (wakes->bell)
-		guise_ring_bell(s);
+	guise_ring_bells(s, wakes->bells);
 }
 
 void guise_note_time(struct guise_stack *s)
 {
 	struct guise_region *r = s->region;
 
-	if (r->next_event != NEVER && s->ops->clock(s->ops, 0) >= r->next_event)
-		__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_TIMER, __ATOMIC_RELEASE);
+	if (r->vcpu->next_event != NEVER && s->ops->clock(s->ops, 0) >= r->vcpu->next_event)
+		__atomic_or_fetch(&r->vcpu->irq_pending, GUISE_IRQ_TIMER, __ATOMIC_RELEASE);
 }
 
 static void follow(struct guise_stack *s, struct guise_slot *slot)
@@ -174,10 +174,10 @@ static void follow(struct guise_stack *s, struct guise_slot *slot)
 
 	slot->follows = 1;
 	slot->wait_prev = 0;
-	slot->wait_next = r->wait_head;
-	if (r->wait_head)
-		s->slots[r->wait_head].wait_prev = slot->id;
-	r->wait_head = slot->id;
+	slot->wait_next = r->vcpu->wait_head;
+	if (r->vcpu->wait_head)
+		s->slots[r->vcpu->wait_head].wait_prev = slot->id;
+	r->vcpu->wait_head = slot->id;
 }
 
 void guise_unfollow(struct guise_stack *s, struct guise_slot *slot)
@@ -187,7 +187,7 @@ void guise_unfollow(struct guise_stack *s, struct guise_slot *slot)
 	if (slot->wait_prev)
 		s->slots[slot->wait_prev].wait_next = slot->wait_next;
 	else
-		r->wait_head = slot->wait_next;
+		r->vcpu->wait_head = slot->wait_next;
 	if (slot->wait_next)
 		s->slots[slot->wait_next].wait_prev = slot->wait_prev;
 	slot->follows = 0;
@@ -195,11 +195,11 @@ void guise_unfollow(struct guise_stack *s, struct guise_slot *slot)
 
 void guise_wait_mend(struct guise_stack *s)
 {
-	struct guise_wakes wakes = { .any = true, .bell = true };
+	struct guise_wakes wakes = { .any = true };
 	struct guise_region *r = s->region;
 	unsigned int i;
 
-	r->wait_head = 0;
+	r->vcpu->wait_head = 0;
 	guise_bell_mend(s);
 	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &s->slots[i];
@@ -216,17 +216,19 @@ void guise_wait_mend(struct guise_stack *s)
 		    __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == GUISE_WORD_AWAY)
 			continue;
 		wake_slot(s, slot, &wakes);
-		/* It may have been told by one who then could not wake it. */
+		/* It may have been told by one that then could not wake it. */
+		wakes.bells |= 1ull << slot->bell;
 		guise_futex_wake(&slot->word, 1);
 	}
-	r->pump_word = GUISE_PUMP_AWAKE;
-	guise_futex_wake(&r->pump_word, 1);
+	r->vcpu->pump_word = GUISE_PUMP_AWAKE;
+	guise_futex_wake(&r->vcpu->pump_word, 1);
 	guise_deliver_wakes(s, &wakes);
 }
 
 void guise_wake_continued(struct guise_stack *s)
 {
 	struct guise_wakes wakes = { .any = true };
+	bool late = false;
 
 	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
 		struct guise_slot *slot = &s->slots[i];
@@ -236,11 +238,11 @@ void guise_wake_continued(struct guise_stack *s)
 			continue;
 		/* It was late for the last ring, perhaps, and now is not. */
 		if (slot->belled)
-			wakes.bell = true;
+			late = true, wakes.bells |= 1ull << slot->bell;
 		else
 			wake_slot(s, slot, &wakes);
 	}
-	if (wakes.bell)
+	if (late)
 		guise_bell_mend(s);
 	guise_deliver_wakes(s, &wakes);
 }
@@ -285,8 +287,8 @@ static uint64_t time_left(struct guise_stack *s, uint64_t deadline)
 	return deadline > now ? deadline - now : 0;
 }
 
-bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
-			struct guise_pollset *ps)
+bool guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, uint64_t deadline,
+			bool devices, struct guise_pollset *ps)
 {
 	struct guise_region *r = s->region;
 	struct pollfd few[POLL_FEW], *p = few;
@@ -304,7 +306,7 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 			ps->n = POLL_FEW - 2 - GUISE_MAX_LINKS;
 		}
 	}
-	p[n++] = (struct pollfd){ .fd = s->bell, .events = POLLIN };
+	p[n++] = (struct pollfd){ .fd = slot ? s->bell[slot->bell] : -1, .events = POLLIN };
 	if (devices && s->alive >= 0) {
 		alive = n;
 		p[n++] = (struct pollfd){ .fd = s->alive, .events = 0 };
@@ -318,7 +320,7 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 		/* Another thread may be adding or removing it. */
 		if (!guise_link_live(s, i) || !backend)
 			continue;
-		if (__atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED) & (1u << i))
+		if (__atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED) & (1u << i))
 			events |= POLLOUT;
 		link[n - first] = i;
 		p[n++] = (struct pollfd){ .fd = s->port[i].fd[0], .events = events };
@@ -332,7 +334,7 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 		rang = p[0].revents;
 		if (alive && p[alive].revents) {
 			/* The holder is gone: its pump is, not the stack. */
-			r->pump_alive = 0;
+			r->vcpu->pump_alive = 0;
 			s->holder_gone = true;
 			host_sys(SYS_close, s->alive);
 			s->alive = -1;
@@ -348,15 +350,15 @@ bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
 			ps->ready += p[n + i].revents != 0;
 		}
 		if (rx) {
-			__atomic_or_fetch(&r->rx_pending, rx, __ATOMIC_RELAXED);
-			__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_RX, __ATOMIC_RELEASE);
+			__atomic_or_fetch(&r->vcpu->rx_pending, rx, __ATOMIC_RELAXED);
+			__atomic_or_fetch(&r->vcpu->irq_pending, GUISE_IRQ_RX, __ATOMIC_RELEASE);
 		}
 		if (tx) {
 			/* What a link has gathered goes out with the next unlock. */
-			__atomic_and_fetch(&r->tx_blocked, ~tx, __ATOMIC_RELAXED);
-			__atomic_or_fetch(&r->tx_held, tx, __ATOMIC_RELAXED);
-			__atomic_or_fetch(&r->tx_pending, tx, __ATOMIC_RELAXED);
-			__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_TX, __ATOMIC_RELEASE);
+			__atomic_and_fetch(&r->vcpu->tx_blocked, ~tx, __ATOMIC_RELAXED);
+			__atomic_or_fetch(&r->vcpu->tx_held, tx, __ATOMIC_RELAXED);
+			__atomic_or_fetch(&r->vcpu->tx_pending, tx, __ATOMIC_RELAXED);
+			__atomic_or_fetch(&r->vcpu->irq_pending, GUISE_IRQ_TX, __ATOMIC_RELEASE);
 		}
 	}
 	if (p != few)
@@ -369,12 +371,12 @@ static bool jump(struct guise_stack *s)
 {
 	struct guise_region *r = s->region;
 
-	if (r->clock_mode != GUISE_CLOCK_SIM || r->next_event == NEVER ||
+	if (r->clock_mode != GUISE_CLOCK_SIM || r->vcpu->next_event == NEVER ||
 	    __atomic_load_n(&r->online, __ATOMIC_ACQUIRE))
 		return false;
-	if (r->sim_now < r->next_event)
-		r->sim_now = r->next_event;
-	__atomic_or_fetch(&r->irq_pending, GUISE_IRQ_TIMER, __ATOMIC_RELEASE);
+	if (r->sim_now < r->vcpu->next_event)
+		r->sim_now = r->vcpu->next_event;
+	__atomic_or_fetch(&r->vcpu->irq_pending, GUISE_IRQ_TIMER, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -383,12 +385,13 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, 
 		     struct guise_pollset *ps)
 {
 	uint32_t word = GUISE_WORD_SPIN;
-	bool poll = ps || (lead && has_devices(s));
+	bool devices = lead && has_devices(s), poll = ps || devices;
 	bool simulated = s->region->clock_mode == GUISE_CLOCK_SIM;
 
 	/* Who has devices to watch does not look away from them. */
-	if (!poll && spin_on_word(slot))
+	if (!devices && spin_on_word(slot))
 		return false;
+	guise_bell_choose(s->region, slot);
 	if (!__atomic_compare_exchange_n(&slot->word, &word,
 					 poll ? GUISE_WORD_POLL : GUISE_WORD_FUTEX, 0,
 					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -399,7 +402,7 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, 
 	if (simulated)
 		deadline = NEVER;
 	if (poll)
-		return guise_poll_devices(s, deadline, lead, ps);
+		return guise_poll_devices(s, slot, deadline, lead, ps);
 	guise_futex_wait(&slot->word, GUISE_WORD_FUTEX, lead ? time_left(s, deadline) : NEVER);
 	return false;
 }
@@ -408,7 +411,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 {
 	struct guise_region *r = s->region;
 	bool background = in_background || s->sandboxed;
-	bool lead = !background && (!r->leader || r->leader == r->pump_slot);
+	bool lead = !background && (!r->vcpu->leader || r->vcpu->leader == r->vcpu->pump_slot);
 	uint64_t deadline = guise_leader_deadline(r);
 	bool rang = false;
 
@@ -421,10 +424,10 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 		return true;
 	}
 	if (lead) {
-		r->leader = slot->id;
-		r->leader_until = deadline;
-		r->leader_tx = __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED);
-		r->activity++;
+		r->vcpu->leader = slot->id;
+		r->vcpu->leader_until = deadline;
+		r->vcpu->leader_tx = __atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED);
+		r->vcpu->activity++;
 	} else if (!background) {
 		follow(s, slot);
 	}
@@ -439,8 +442,8 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	__atomic_store_n(&slot->word, GUISE_WORD_AWAY, __ATOMIC_RELEASE);
 	end_waiting(r, slot);
 	if (lead) {
-		if (r->leader == slot->id)
-			r->leader = 0;
+		if (r->vcpu->leader == slot->id)
+			r->vcpu->leader = 0;
 	} else if (!background) {
 		guise_unfollow(s, slot);
 	}

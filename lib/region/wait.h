@@ -5,11 +5,6 @@
 
 #include "region/stack.h"
 
-/* region->pump_word: see pump.c */
-#define GUISE_PUMP_AWAKE  0u
-#define GUISE_PUMP_SLEEPS 1u
-#define GUISE_PUMP_STANDS 2u
-
 /* Host descriptors that a call waits for besides the stack. */
 struct guise_pollset {
 	struct pollfd *fds;
@@ -25,8 +20,9 @@ static inline bool guise_link_live(const struct guise_stack *s, unsigned int i)
 
 /* Wake-ups to be made once the virtual CPU is free. */
 struct guise_wakes {
-	bool any, bell;
+	bool any;
 	unsigned int n;
+	uint64_t bells; /* a bit each */
 	uint32_t *word[16];
 };
 
@@ -38,13 +34,15 @@ void guise_deliver_wakes(struct guise_stack *s, struct guise_wakes *wakes);
 /* The leader sleeps without watching for room on a link that waits for it. */
 static inline bool guise_leader_must_poll(const struct guise_region *r)
 {
-	return r->leader && __atomic_load_n(&r->tx_blocked, __ATOMIC_RELAXED) & ~r->leader_tx;
+	return r->vcpu->leader &&
+	       __atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED) & ~r->vcpu->leader_tx;
 }
 
 /* When the leader has to look at the clock. */
 static inline uint64_t guise_leader_deadline(const struct guise_region *r)
 {
-	return r->bell_again < r->next_event ? r->bell_again : r->next_event;
+	return r->vcpu->bell_again < r->vcpu->next_event ? r->vcpu->bell_again
+							 : r->vcpu->next_event;
 }
 
 static inline void guise_collect_wakes(struct guise_stack *s, struct guise_wakes *wakes)
@@ -52,11 +50,13 @@ static inline void guise_collect_wakes(struct guise_stack *s, struct guise_wakes
 	struct guise_region *r = s->region;
 
 	wakes->any = false;
-	if (__builtin_expect(r->kick_head ||
-				     (r->leader && guise_leader_deadline(r) < r->leader_until) ||
+	if (__builtin_expect(r->vcpu->kick_head ||
+				     (r->vcpu->leader &&
+				      guise_leader_deadline(r) < r->vcpu->leader_until) ||
 				     guise_leader_must_poll(r) ||
-				     (!r->leader &&
-				      (r->wait_head || r->pump_word == GUISE_PUMP_SLEEPS)),
+				     (!r->vcpu->leader &&
+				      (r->vcpu->wait_head ||
+				       r->vcpu->pump_word == GUISE_PUMP_SLEEPS)),
 			     0))
 		guise_collect_wakes_slow(s, wakes);
 }
@@ -68,10 +68,10 @@ static inline void guise_collect_wakes(struct guise_stack *s, struct guise_wakes
  */
 bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps);
 
-/* Sleeps for devices, the bell and (until deadline) the clock; sets
+/* Sleeps for devices, this slot's bell (NULL: none) and (until deadline) the clock; sets
  * irq_pending; true when the bell rang. Not holding the virtual CPU. */
-bool guise_poll_devices(struct guise_stack *s, uint64_t deadline, bool devices,
-			struct guise_pollset *ps);
+bool guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, uint64_t deadline,
+			bool devices, struct guise_pollset *ps);
 
 /*
  * Holding the virtual CPU: makes the list of followers anew and wakes all who

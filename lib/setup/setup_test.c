@@ -6,7 +6,7 @@
  */
 #include "setup/setup.h"
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 #include "guise/syscall.h"
 #include "host/sys.h"
 #include "test/tap.h"

@@ -12,7 +12,7 @@
  */
 #include "preload/preload.h"
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 #include "host/sys.h"
 
 #include <sys/mman.h>

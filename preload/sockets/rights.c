@@ -11,7 +11,7 @@
  */
 #include "preload/preload.h"
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 #include "host/probe.h"
 #include "host/sys.h"
 

@@ -54,7 +54,7 @@ static void count(bool lost)
 {
 	const struct guise_region *r = (const void *)(places_base() + GUISE_OFF_HEADER);
 
-	printf("rounds %ld finished %u lost %d\n", n_rounds, r->finished, lost);
+	printf("rounds %ld finished %u lost %d\n", n_rounds, r->vcpu->finished, lost);
 }
 
 static bool lost(void)

@@ -278,8 +278,8 @@ static void kill_as_owner(pid_t pid)
 		kill(pid, SIGSTOP);
 		if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
 			must(-ECHILD, "the member ended by itself");
-		if (slot[OWNER(__atomic_load_n(&r->lock, __ATOMIC_SEQ_CST))].tid == pid &&
-		    __atomic_load_n(&r->entered, __ATOMIC_SEQ_CST))
+		if (slot[OWNER(__atomic_load_n(&r->vcpu->lock, __ATOMIC_SEQ_CST))].tid == pid &&
+		    __atomic_load_n(&r->vcpu->entered, __ATOMIC_SEQ_CST))
 			break;
 		kill(pid, SIGCONT);
 		if (now() > end)

@@ -7,7 +7,7 @@
 #ifndef GUISE_TEST_REGION_PLACES_H
 #define GUISE_TEST_REGION_PLACES_H
 
-#include "guise/host_ops.h"
+#include "guise/layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>

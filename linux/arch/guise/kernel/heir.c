@@ -25,18 +25,6 @@
 
 #include <asm/guise.h>
 
-/* An entry of the table, as lib/region/fdmap.h has it. */
-#define ENTRY_PRIVATE 0x80000000u
-#define ENTRY_HALF    0x20000000u
-#define ENTRY_FD      0x000fffffu
-
-struct chunk {
-	u32 entry[GUISE_FDMAP_ENTRIES];
-	u32 inode[GUISE_FDMAP_ENTRIES];
-};
-
-#define TABLE_BYTES (GUISE_FDMAP_CHUNKS * sizeof(u64))
-
 /* The table of a process's descriptors, which its programs had from GUISE_NR_ALLOC:
  * a page pair of pointers to chunks (lib/region/fdmap.h). */
 void guise_free_fdmap(struct guise_proc *proc)
@@ -46,10 +34,10 @@ void guise_free_fdmap(struct guise_proc *proc)
 
 	if (!chunk || !virt_addr_valid(chunk))
 		return;
-	for (i = 0; i < GUISE_FDMAP_CHUNKS; i++)
+	for (i = 0; i < GUISE_FDMAP_CHUNK; i++)
 		if (chunk[i] && virt_addr_valid(chunk[i]))
-			free_pages_exact((void *)chunk[i], sizeof(struct chunk));
-	free_pages_exact(chunk, TABLE_BYTES);
+			free_pages_exact((void *)chunk[i], sizeof(struct guise_fdmap_chunk));
+	free_pages_exact(chunk, sizeof(struct guise_fdmap));
 	proc->fdmap = 0;
 }
 
@@ -62,8 +50,8 @@ void guise_free_marks(struct guise_proc *proc)
 
 static void keep_entry(unsigned long *keep, unsigned int bits, u32 entry)
 {
-	if (entry & (ENTRY_PRIVATE | ENTRY_HALF) && (entry & ENTRY_FD) < bits)
-		__set_bit(entry & ENTRY_FD, keep);
+	if (entry & (GUISE_FD_PRIVATE | GUISE_FD_HALF) && (entry & GUISE_FD_STACK) < bits)
+		__set_bit(entry & GUISE_FD_STACK, keep);
 }
 
 static int copy_fdmap(struct guise_proc *to, const struct guise_proc *from, unsigned long *keep,
@@ -74,12 +62,12 @@ static int copy_fdmap(struct guise_proc *to, const struct guise_proc *from, unsi
 
 	if (!old || !virt_addr_valid(old))
 		return -EINVAL;
-	new = alloc_pages_exact(TABLE_BYTES, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+	new = alloc_pages_exact(sizeof(struct guise_fdmap), GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
 	if (!new)
 		return -ENOMEM;
 	to->fdmap = (u64)new;
-	for (i = 0; i < GUISE_FDMAP_CHUNKS; i++) {
-		struct chunk *chunk;
+	for (i = 0; i < GUISE_FDMAP_CHUNK; i++) {
+		struct guise_fdmap_chunk *chunk;
 
 		if (!old[i] || !virt_addr_valid(old[i]))
 			continue;
@@ -90,7 +78,7 @@ static int copy_fdmap(struct guise_proc *to, const struct guise_proc *from, unsi
 		}
 		memcpy(chunk, (void *)old[i], sizeof(*chunk));
 		new[i] = (u64)chunk;
-		for (k = 0; k < GUISE_FDMAP_ENTRIES; k++)
+		for (k = 0; k < GUISE_FDMAP_CHUNK; k++)
 			keep_entry(keep, bits, chunk->entry[k]);
 	}
 	return 0;

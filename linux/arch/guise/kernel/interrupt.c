@@ -2,7 +2,7 @@
 /*
  * Interrupts, which are work that the host side left for the kernel.
  *
- * Bits in region->irq_pending say that the next event's time has come, that
+ * Bits in region->vcpu->irq_pending say that the next event's time has come, that
  * links have frames, or that a process died. They are taken in when a parked
  * context is continued (guise_take_work) and when a call ends; a running
  * context is never interrupted.
@@ -26,9 +26,9 @@ static void guise_interrupt(u32 pending)
 	u32 rx = 0, tx = 0;
 
 	if (pending & GUISE_IRQ_RX)
-		rx = __atomic_exchange_n(&guise_region.rx_pending, 0, __ATOMIC_ACQ_REL);
+		rx = __atomic_exchange_n(&guise_region.vcpu->rx_pending, 0, __ATOMIC_ACQ_REL);
 	if (pending & GUISE_IRQ_TX)
-		tx = __atomic_exchange_n(&guise_region.tx_pending, 0, __ATOMIC_ACQ_REL);
+		tx = __atomic_exchange_n(&guise_region.vcpu->tx_pending, 0, __ATOMIC_ACQ_REL);
 	irq_enter();
 	if (pending & GUISE_IRQ_TIMER)
 		guise_timer_interrupt();
@@ -46,9 +46,9 @@ void guise_take_work(void)
 	struct task_struct *task = (struct task_struct *)slot->task;
 	unsigned long flags;
 
-	if (READ_ONCE(guise_region.irq_pending)) {
+	if (READ_ONCE(guise_region.vcpu->irq_pending)) {
 		local_irq_save(flags);
-		guise_interrupt(__atomic_exchange_n(&guise_region.irq_pending, 0,
+		guise_interrupt(__atomic_exchange_n(&guise_region.vcpu->irq_pending, 0,
 						    __ATOMIC_ACQ_REL));
 		local_irq_restore(flags);
 	}

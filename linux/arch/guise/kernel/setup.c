@@ -62,8 +62,8 @@ __visible void guise_boot(struct guise_slot *slot)
 	guise_current = &init_task;
 	set_task_stack_end_magic(&init_task);
 	init_task.thread.sp = guise_first_frame(top, guise_start);
-	guise_region.carrier = slot->id;
-	guise_enter(&slot->host_sp, init_task.thread.sp, &guise_region.entered);
+	guise_region.vcpu->carrier = slot->id;
+	guise_enter(&slot->host_sp, init_task.thread.sp, &guise_region.vcpu->entered);
 }
 
 void __init setup_arch(char **cmdline_p)

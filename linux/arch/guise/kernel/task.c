@@ -66,14 +66,14 @@ void flush_thread(void)
 /* Leaves the carrier's hands: continues its host context. */
 void guise_park(void)
 {
-	guise_leave((u64 *)&current->thread.sp, &guise_carrier()->host_sp, &guise_region.entered);
+	guise_leave((u64 *)&current->thread.sp, &guise_carrier()->host_sp, &guise_region.vcpu->entered);
 }
 
 /* Called by the host side, holding the virtual CPU: continues what is parked. */
 __visible void guise_resume(struct guise_slot *slot);
 __visible void guise_resume(struct guise_slot *slot)
 {
-	guise_enter(&slot->host_sp, guise_current->thread.sp, &guise_region.entered);
+	guise_enter(&slot->host_sp, guise_current->thread.sp, &guise_region.vcpu->entered);
 }
 
 /* Tells the host thread of that slot to come and take the virtual CPU. */
@@ -82,8 +82,8 @@ void guise_kick(struct guise_slot *slot)
 	if (slot->kicked)
 		return;
 	slot->kicked = 1;
-	slot->kick_next = guise_region.kick_head;
-	guise_region.kick_head = slot->id;
+	slot->kick_next = guise_region.vcpu->kick_head;
+	guise_region.vcpu->kick_head = slot->id;
 }
 
 bool guise_defer_wakeup(struct task_struct *p, int *success)

@@ -42,13 +42,13 @@ void read_persistent_clock64(struct timespec64 *ts)
 
 static int guise_set_next(ktime_t expires, struct clock_event_device *dev)
 {
-	WRITE_ONCE(guise_region.next_event, clock_offset + ktime_to_ns(expires));
+	WRITE_ONCE(guise_region.vcpu->next_event, clock_offset + ktime_to_ns(expires));
 	return 0;
 }
 
 static int guise_set_never(struct clock_event_device *dev)
 {
-	WRITE_ONCE(guise_region.next_event, NEVER);
+	WRITE_ONCE(guise_region.vcpu->next_event, NEVER);
 	return 0;
 }
 
@@ -64,9 +64,9 @@ static struct clock_event_device guise_clockevent = {
 /* The host side saw next_event pass. A stale notice does no harm. */
 void guise_timer_interrupt(void)
 {
-	if (guise_host_do(clock, 0, 0, 0) < READ_ONCE(guise_region.next_event))
+	if (guise_host_do(clock, 0, 0, 0) < READ_ONCE(guise_region.vcpu->next_event))
 		return;
-	WRITE_ONCE(guise_region.next_event, NEVER);
+	WRITE_ONCE(guise_region.vcpu->next_event, NEVER);
 	guise_clockevent.event_handler(&guise_clockevent);
 }
 
@@ -98,7 +98,7 @@ void __init time_init(void)
 {
 	u64 before;
 
-	guise_region.next_event = NEVER;
+	guise_region.vcpu->next_event = NEVER;
 	/* 1 GHz: the factor is a power of two, so conversions are exact. */
 	clocksource_register_hz(&guise_clocksource, NSEC_PER_SEC);
 	timekeeping_notify(&guise_clocksource);

@@ -6,7 +6,7 @@
  * creator of a region adds the base (R_*_RELATIVE), once. Segments begin on
  * the boundaries of the largest pages that a host may have.
  */
-#include <guise/host_ops.h>
+#include <guise/layout.h>
 #include <asm/page.h>
 #include <asm/thread_info.h>
 #include <generated/utsrelease.h>

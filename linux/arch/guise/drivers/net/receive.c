@@ -229,8 +229,8 @@ int guise_link_poll(struct napi_struct *napi, int budget)
 	while (done < budget && guise_rx_one(gl))
 		done++;
 	/* Where frames come from, some backends also hear that there is room for others. */
-	if (READ_ONCE(guise_region.tx_pending) & bit) {
-		__atomic_fetch_and(&guise_region.tx_pending, ~bit, __ATOMIC_ACQ_REL);
+	if (READ_ONCE(guise_region.vcpu->tx_pending) & bit) {
+		__atomic_fetch_and(&guise_region.vcpu->tx_pending, ~bit, __ATOMIC_ACQ_REL);
 		guise_link_interrupt(0, bit);
 	}
 	if (done < budget)

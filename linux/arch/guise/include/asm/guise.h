@@ -3,7 +3,7 @@
 #ifndef _ASM_GUISE_GUISE_H
 #define _ASM_GUISE_GUISE_H
 
-#include <guise/host_ops.h>
+#include <guise/layout.h>
 #include <linux/compiler.h>
 #include <linux/stddef.h>
 #include <linux/types.h>
@@ -18,14 +18,14 @@ extern struct guise_slot guise_slots[];
 
 static inline struct guise_slot *guise_carrier(void)
 {
-	return &guise_slots[READ_ONCE(guise_region.carrier)];
+	return &guise_slots[READ_ONCE(guise_region.vcpu->carrier)];
 }
 
 /* isa_*.S: calls a service of the host; see there. */
 u64 guise_host_call(struct guise_host_ops *ops, u64 a, u64 b, u64 c, u64 at, u64 *redo);
 #define guise_host_do(service, a, b, c)                                                         \
 	guise_host_call(&guise_host, a, b, c, offsetof(struct guise_host_ops, service),         \
-			&guise_region.redo)
+			&guise_region.vcpu->redo)
 
 /* isa_*.S: between a host thread and the context that it carries. */
 void guise_enter(u64 *save, u64 load, u32 *entered);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The parts of a region: the memory that all members of a stack share, at the same
+ * address `base` in every process that joined:
+ *
+ *	base + GUISE_OFF_OPS	struct guise_host_ops	private to each process
+ *	base + GUISE_OFF_HEADER	struct guise_region	shared
+ *	base + GUISE_OFF_SLOTS	struct guise_slot[]	shared
+ *	base + GUISE_OFF_TEXT	the image's text and rodata, from its file
+ *	base + GUISE_OFF_DATA	the image's data and bss	shared
+ *	base + GUISE_OFF_ARENA	RAM: struct pages, slabs, kernel stacks; shared
+ *
+ * Each begins on a boundary of GUISE_HOST_PAGE_MAX, so that hosts with pages of
+ * 4, 16 and 64 KiB can map it. The port's own pages have 4 KiB everywhere.
+ *
+ * The port reads and writes some of these fields; those that only lib/ uses stand
+ * here, too, since all members must agree on their places. What their values mean
+ * is then said in lib/region/state.h.
+ */
+#ifndef GUISE_LAYOUT_H
+#define GUISE_LAYOUT_H
+
+#include <guise/contract.h>
+
+#define GUISE_HOST_PAGE_MAX 0x10000
+
+#define GUISE_OFF_OPS    0x000000
+#define GUISE_OFF_HEADER 0x010000
+#define GUISE_OFF_SLOTS  0x040000
+#define GUISE_OFF_TEXT   0x200000
+#define GUISE_OFF_DATA   0x900000
+#define GUISE_OFF_ARENA  0x1400000
+
+#define GUISE_MAX_SLOTS  4096 /* host threads inside one stack */
+#define GUISE_MAX_PROCS  1024 /* host processes that joined */
+#define GUISE_MAX_LINKS  16
+#define GUISE_VCPUS      1
+#define GUISE_BELLS      64    /* descriptors that wake sleepers */
+#define GUISE_STACK_SIZE 32768 /* a kernel stack, bytes */
+
+#ifndef __ASSEMBLY__
+
+/* One host thread. 256 bytes; index 0 is never used (0 means "nobody"). */
+struct guise_slot {
+	uint32_t word;      /* enum guise_word */
+	uint32_t used;      /* proc + 1, from the first moment to the last; 0: free */
+	uint32_t id;        /* own index */
+	uint32_t proc;      /* index into region->procs */
+	int32_t tid;        /* host thread id */
+	uint32_t op;        /* enum guise_op */
+	uint32_t run;       /* its task asks for the CPU */
+	uint32_t done;      /* the port finished slot->op */
+	uint32_t kicked;    /* its task was woken by another carrier */
+	uint32_t kick_next; /* vcpu->kick_head chain */
+	uint32_t interrupt; /* a host signal or host fd wants its task out */
+	uint32_t orphan;    /* its process died: any carrier may run the task */
+	uint32_t signals;   /* bit n-1: raise host signal n on leaving */
+	uint32_t restart;   /* result was ERESTARTSYS: see SA_RESTART */
+	uint32_t waiting;   /* counted as not online */
+	uint32_t wait_next, wait_prev;
+	uint32_t belled;      /* kicked in ppoll: see state.h */
+	uint32_t attach_next; /* the port's list of slots that want a task */
+	uint32_t waker_cpu;   /* host processor of the last kick, + 1 */
+	uint64_t host_sp;     /* the carrier's own stack while inside */
+	uint64_t task;        /* struct task_struct *, 0 before ATTACH */
+	uint64_t nr;
+	uint64_t arg[6];
+	int64_t ret;
+	uint32_t follows;    /* in the list of followers, or just entering or leaving it */
+	uint32_t delivering; /* has wake-ups to make that nobody else knows of */
+	uint32_t still;      /* see state.h */
+	uint32_t bell;       /* which of vcpu->bell it sleeps on, or slept on last */
+	uint64_t pad[6];
+} __attribute__((aligned(64)));
+
+/*
+ * Which of a process's descriptors are the stack's: a table at proc->fdmap, of pointers
+ * to chunks. lib/region/fdmap.h has the rules; when a process forks, the port copies it.
+ * An entry is 0 for a descriptor that is the host's alone, else flags and the stack's
+ * descriptor. PRIVATE is the sign bit: the hot test is one compare.
+ */
+#define GUISE_FD_PRIVATE 0x80000000u /* a socket of the stack */
+#define GUISE_FD_EPOLL   0x40000000u /* a host epoll that the stack may know */
+#define GUISE_FD_HALF    0x20000000u /* ... it has a private half: see stack fd */
+#define GUISE_FD_HOSTED  0x10000000u /* ... it has, or had, host members */
+#define GUISE_FD_NESTED  0x08000000u /* ... another epoll is a member */
+#define GUISE_FD_STALE   0x04000000u /* the parent's, before fork: not usable */
+#define GUISE_FD_SHARED  0x02000000u /* its placeholder has other holders, or had */
+#define GUISE_FD_FILE    0x01000000u /* private, and no socket: a file of the stack */
+#define GUISE_FD_SPAWN   0x00800000u /* a spawned program may get it by another number */
+#define GUISE_FD_STACK   0x000fffffu /* the stack's descriptor */
+
+#define GUISE_FDMAP_CHUNK 1024 /* entries in a chunk, and chunks in a table */
+
+/* Beside each entry of a private socket, the inode number of its placeholder: what
+ * it is found by when it has lost its number. */
+struct guise_fdmap_chunk {
+	uint32_t entry[GUISE_FDMAP_CHUNK];
+	uint32_t inode[GUISE_FDMAP_CHUNK];
+};
+
+struct guise_fdmap {
+	struct guise_fdmap_chunk *chunk[GUISE_FDMAP_CHUNK];
+};
+
+/* One host process. */
+struct guise_proc {
+	uint32_t used;
+	int32_t pid;         /* host pid */
+	uint64_t start_time; /* field 22 of /proc/PID/stat: guards pid reuse */
+	uint32_t dead;       /* set by the holder; consumed by the reaper */
+	uint32_t untraced;   /* the holder is not its tracer */
+	uint64_t leader;     /* struct task_struct * of the thread group leader */
+	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
+	uint64_t
+		marks; /* struct guise_mark[]: what its program is to find; preload/process/exec.c */
+	uint32_t marks_n;
+	uint32_t ask;       /* futex: enum guise_ask; lib/region/ask.c */
+	int32_t ask_about;  /* a pid, or 0: its own */
+	int32_t ask_answer; /* 0 or -errno */
+	uint32_t expected;  /* futex: the holder has not seen it yet; lib/region/heir.c */
+};
+
+/*
+ * A descriptor that passes exec: the next program of the process finds it by its
+ * placeholder's inode, whatever number that then has. An epoll has none, and
+ * keeps its number.
+ */
+struct guise_mark {
+	uint32_t inode;
+	uint32_t number;
+	uint32_t entry; /* of the table of descriptors */
+	uint32_t found;
+};
+
+/* One link; written by whoever adds it, before the port sees LINK_ADD. */
+struct guise_link {
+	uint32_t used;
+	uint32_t features; /* GUISE_LINK_* */
+	uint32_t mtu;
+	uint8_t mac[6];
+	uint8_t end; /* pair: which end of the cable, 0 or 1 */
+	uint8_t pad;
+	char name[16];   /* interface name inside the stack */
+	char kind[16];   /* backend: tap, pair, ... */
+	uint32_t lost;   /* the backend failed for good: not polled any more */
+	uint32_t reason; /* the backend's own, for its sentence on that */
+	uint64_t rx_frames, rx_bytes, rx_malformed;
+	uint64_t tx_frames, tx_bytes, tx_dropped;
+};
+
+/* A program that was started on the host's stack: guise cannot be part of it. */
+struct guise_outside {
+	uint32_t state; /* GUISE_OUTSIDE_FREE, ... */
+	uint32_t why;   /* enum guise_outside_why */
+	char program[120];
+};
+
+enum { GUISE_OUTSIDE_FREE, GUISE_OUTSIDE_WRITES, GUISE_OUTSIDE_NEW, GUISE_OUTSIDE_SAID };
+
+enum guise_outside_why {
+	GUISE_INSIDE,
+	GUISE_OUTSIDE_STATIC,
+	GUISE_OUTSIDE_GO,
+	GUISE_OUTSIDE_PRIVILEGED,
+	GUISE_OUTSIDE_MACHINE,
+};
+
+#define GUISE_MAX_OUTSIDE 16 /* said in one run */
+
+/*
+ * How to wake those who sleep in ppoll(2): lib/region/bell.c. Times are ns of the
+ * stack's clock.
+ */
+struct guise_bell {
+	uint32_t pending; /* slots with GUISE_BELLED */
+	uint32_t late;    /* slots with GUISE_BELL_LATE */
+	uint32_t vain;    /* looks at this ring by those whom it was not for */
+	uint32_t pad;
+	uint64_t since; /* the first of these looks */
+	uint64_t pause; /* until it was last rung anew */
+	uint64_t again; /* when it is rung anew for the late, ~0: nobody is */
+};
+
+/* A virtual CPU, and who waits for what happens on it. */
+struct guise_vcpu {
+	uint32_t lock __attribute__((aligned(64))); /* lib/region/vcpu.c */
+	uint32_t waiting;                           /* threads that wait for it, ... */
+	uint32_t starving;                          /* ... and of them those who are next */
+	uint32_t carrier;                           /* slot that holds it */
+	uint32_t irq_pending;                       /* GUISE_IRQ_* */
+	uint32_t rx_pending;                        /* bit per link */
+	uint32_t tx_pending;
+	uint32_t kick_head;  /* slots kicked since the last unlock */
+	uint32_t tx_blocked; /* bit per link: it waits for POLLOUT */
+	uint32_t tx_held;    /* bit per link: frames wait for the next unlock */
+	uint32_t entered;    /* the carrier is inside the image */
+	uint32_t finished;   /* sections that the holder finished for a dead member */
+	uint32_t calls;      /* of whoever, while others wait for the lock */
+	uint64_t redo;       /* stack pointer of the call of a host service that is under way */
+
+	/* Waiting: leader, followers, pump; lib/region/wait.c */
+	uint64_t next_event __attribute__((aligned(64))); /* ns, ~0 = none */
+	uint64_t leader_until;                            /* when the leader will look again */
+	uint64_t bell_again;                              /* ns, the first of the bells' */
+	uint32_t leader;                                  /* slot that watches devices and timers */
+	uint32_t leader_tx;                               /* of tx_blocked, what it knows of */
+	uint32_t wait_head;                               /* followers */
+	uint32_t pump_word;                               /* lib/region/pump.c */
+	uint32_t pump_slot;
+	uint32_t pump_alive;
+	uint32_t activity; /* counts waits; the pump stands by while it moves */
+
+	struct guise_bell bell[GUISE_BELLS] __attribute__((aligned(64)));
+};
+
+/* The shared header. */
+struct guise_region {
+	uint64_t magic;
+	uint32_t abi;
+	uint32_t running; /* the port booted */
+	uint64_t base, size;
+	uint64_t ram, ram_size; /* the arena */
+	char name[64];          /* of the stack, for messages */
+	char cmdline[512];      /* kernel command line */
+
+	struct guise_vcpu vcpu[GUISE_VCPUS];
+
+	uint32_t dead;       /* the stack is lost: calls give ENETDOWN */
+	uint32_t online;     /* simulated time: threads in their program */
+	uint32_t ask;        /* futex: something is asked of the holder; lib/region/ask.c */
+	uint32_t bells;      /* how many of vcpu->bell there are */
+	uint32_t clock_mode; /* GUISE_CLOCK_* */
+	uint32_t pad0;
+	uint64_t ask_bells;          /* a bit each: to be rung by the holder */
+	uint64_t sim_now, sim_epoch; /* ns; wall time = sim_epoch + sim_now */
+	uint64_t seed, seed_state;
+
+	/* Counters for the holder's summary. */
+	uint64_t escaped;   /* sockets of the host that members had at their end */
+	uint64_t untrapped; /* processes and threads whose raw system calls are not seen */
+	uint64_t untraced;  /* members that the holder could not trace */
+	uint64_t sockets;   /* private sockets made */
+	uint64_t waits, kicks, pump_turns;
+
+	struct guise_outside outside[GUISE_MAX_OUTSIDE]; /* preload/process/outside.c */
+	struct guise_link links[GUISE_MAX_LINKS];
+	struct guise_proc procs[GUISE_MAX_PROCS];
+};
+
+#endif /* !__ASSEMBLY__ */
+
+#endif
