@@ -155,8 +155,9 @@ static void many(void)
 /* ---- processes that do nothing but call ------------------------------------------------- */
 
 #define PROCESSES 16
-#define RUN_NS    3000000000ull
-#define LONG_NS   2000000000ull /* a lock that passes somebody over does so for longer */
+#define RUNS      5 /* the host may be busy: a lock that passes somebody over does so in each */
+#define RUN_NS    2000000000ull
+#define LONG_NS   (RUN_NS / 4) /* what the host may do to one; the lock's own part is a hundredth */
 
 struct caller {
 	long turns;
@@ -178,15 +179,15 @@ static void call_and_call(struct guise_slot *slot, struct caller *c)
 	_exit(0);
 }
 
-static void processes(void)
+/* True when each had half of the mean or more, and none waited for long. */
+static bool shared(struct caller *c)
 {
-	struct caller *c = mmap(NULL, PROCESSES * sizeof(*c), PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	long least = INT32_MAX, mean = 0;
 	uint64_t longest = 0;
-	long least = INT32_MAX;
 	int i;
 
 	fflush(stdout);
+	memset(c, 0, PROCESSES * sizeof(*c));
 	for (i = 0; i < PROCESSES; i++)
 		if (!fork())
 			call_and_call(&stack.slots[2 + i], &c[i]);
@@ -194,11 +195,26 @@ static void processes(void)
 		;
 	for (i = 0; i < PROCESSES; i++) {
 		least = c[i].turns < least ? c[i].turns : least;
+		mean += c[i].turns / PROCESSES;
 		longest = c[i].longest > longest ? c[i].longest : longest;
 	}
-	tap(least > 0 && longest < LONG_NS,
-	    "%d processes call and call: each has %ld turns or more, and waits %ld us or less",
-	    PROCESSES, least, (long)(longest / 1000));
+	printf("# %ld turns or more, %ld in the mean, waits of up to %ld us\n", least, mean,
+	       (long)(longest / 1000));
+	return least > mean / 2 && longest < LONG_NS;
+}
+
+static void processes(void)
+{
+	struct caller *c = mmap(NULL, PROCESSES * sizeof(*c), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bool good = false;
+
+	if (c == MAP_FAILED)
+		abort();
+	for (int i = 0; i < RUNS && !good; i++)
+		good = shared(c);
+	tap(good, "%d processes call and call: each has its share, and none waits for long",
+	    PROCESSES);
 	tap(!stack.region->vcpu->waiting && !stack.region->vcpu->starving,
 	    "at the end nobody waits");
 	munmap(c, PROCESSES * sizeof(*c));

@@ -7,8 +7,10 @@
  *	member churn N	N members connect and wait; every other one is killed
  *			while it sleeps in the stack. Prints how their
  *			connections ended, and the places in use before and after
- *	member fair	two members make system calls as fast as they can, and a
- *			third sleeps again and again. Prints what each achieved
+ *	member fair N	two members make system calls as fast as they can, and a
+ *			third sleeps in the stack again and again. Prints what
+ *			each achieved in each of N rounds, and then in one in
+ *			which the two make the host's calls
  *	member lost	one is killed in the moment it owns the virtual CPU; the
  *			others, each inside in another way, say what they get
  *	member threads	a thread uses what another has opened; another process
@@ -26,6 +28,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -176,50 +179,68 @@ static void churn(long n)
 
 /* ---- fairness -------------------------------------------------------------------------- */
 
-/* A byte on stdout: ready. A byte from stdin: go. Then for a second. */
+#define ROUND 0.2 /* seconds */
+
+/* A hundred calls, of the stack or of the host. */
+static void make_calls(bool of_the_host)
+{
+	for (int i = 0; i < 100; i++)
+		if (of_the_host)
+			syscall(SYS_getppid);
+		else
+			guise_call(s, GUISE_NR_getppid, 0, 0, 0, 0, 0, 0);
+}
+
+/* A byte on stdout: ready. For each byte from stdin a round, and how far it came in it. */
 static void at_once(bool sleeps)
 {
-	long count = 0;
+	long count;
 	char c = 'r';
 	double end;
 
 	must(guise_call(s, GUISE_NR_getppid, 0, 0, 0, 0, 0, 0), "getppid");
-	if (write(1, &c, 1) != 1 || read(0, &c, 1) != 1)
+	if (write(1, &c, 1) != 1)
 		must(-EIO, "no start");
-	for (end = now() + 1; now() < end; count++)
-		if (sleeps)
-			must(guise_nanosleep(s, 1000000), "sleep");
-		else
-			for (int i = 0; i < 100; i++)
-				guise_call(s, GUISE_NR_getppid, 0, 0, 0, 0, 0, 0);
-	if (write(1, &count, sizeof(count)) != sizeof(count))
-		exit(1);
+	while (read(0, &c, 1) == 1) {
+		for (count = 0, end = now() + ROUND; now() < end; count++)
+			if (sleeps)
+				must(guise_nanosleep(s, 1000000), "sleep");
+			else
+				make_calls(c == 'h');
+		if (write(1, &count, sizeof(count)) != sizeof(count))
+			exit(1);
+	}
 }
 
-static void fair(void)
+static void fair(long rounds)
 {
-	static const char *const what[] = { "spin", "spin", "sleep" };
-	int go[3][2], result[3][2], status;
+	static const char *const what[] = { "sleep", "spin", "spin" };
+	int go[3][2], result[3][2];
+	pid_t pid[3];
 	long count;
 	char c;
 
 	for (int i = 0; i < 3; i++) {
 		if (pipe(go[i]) || pipe(result[i]))
 			must(-errno, "pipe");
-		start(what[i], 0, go[i][0], result[i][1]);
+		pid[i] = start(what[i], 0, go[i][0], result[i][1]);
 		if (read(result[i][0], &c, 1) != 1)
 			must(-EIO, "no member");
 	}
-	for (int i = 0; i < 3; i++)
-		if (write(go[i][1], &c, 1) != 1)
-			must(-EIO, "start");
-	for (int i = 0; i < 3; i++) {
-		if (read(result[i][0], &count, sizeof(count)) != sizeof(count))
-			must(-EIO, "no result");
-		printf("%s %ld\n", what[i], count);
+	for (long round = 0; round < 2 * rounds; round++) {
+		for (int i = 0; i < 3; i++)
+			if (write(go[i][1], round % 2 ? "h" : "s", 1) != 1)
+				must(-EIO, "start");
+		for (int i = 0; i < 3; i++) {
+			if (read(result[i][0], &count, sizeof(count)) != sizeof(count))
+				must(-EIO, "no result");
+			printf("%ld%c", count, round % 2 && i == 2 ? '\n' : ' ');
+		}
 	}
-	while (wait(&status) > 0)
-		;
+	for (int i = 0; i < 3; i++) {
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], NULL, 0);
+	}
 }
 
 /* ---- a lost stack ------------------------------------------------------------------------ */
@@ -384,7 +405,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "client"))
 		client((int)number);
 	else if (!strcmp(what, "fair"))
-		fair();
+		fair(number);
 	else if (!strcmp(what, "lost"))
 		lost();
 	else if (!strcmp(what, "inside"))
@@ -396,7 +417,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "spin") || !strcmp(what, "sleep"))
 		at_once(what[1] == 'l');
 	else {
-		fprintf(stderr, "usage: member churn N | fair | lost | threads\n");
+		fprintf(stderr, "usage: member churn N | fair N | lost | threads\n");
 		return 2;
 	}
 	return 0;
