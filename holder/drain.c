@@ -11,11 +11,13 @@
  */
 #include "holder/drain.h"
 
+#include "holder/control/control.h"
 #include "holder/relay/relay.h"
 
 #include "host/sys.h"
 #include "region/bury.h"
 #include "region/stack.h"
+#include "region/vcpu.h"
 #include "region/wait.h"
 
 #include <netinet/tcp.h>
@@ -83,20 +85,33 @@ static bool cut_off(const struct guise_stack *s)
 	return links && !live;
 }
 
-void drain(struct guise_stack *s, const struct relay *relay, int signals)
+/* Nobody joins a stack that is ending. */
+static void nobody(void *arg, unsigned int proc)
 {
-	struct pollfd p = { .fd = signals, .events = POLLIN };
+	(void)arg;
+	(void)proc;
+}
+
+void drain(struct guise_stack *s, const struct relay *relay, struct control *control, int signals)
+{
+	const uint64_t until = guise_host_now() + GUISE_DRAIN_SECONDS * 1000000000ull;
+	struct pollfd p[2] = {
+		{ .fd = signals, .events = POLLIN },
+		{ .fd = control_fd(control), .events = POLLIN },
+	};
 	const size_t size = 1 << 20;
 	char *buf = malloc(size);
-	int looks = GUISE_DRAIN_SECONDS * 1000 / LOOK_MS;
 
-	while (buf && looks-- &&
+	while (buf && guise_host_now() < until &&
 	       (burying(s) || (!s->region->dead && relay_busy(relay)) ||
 		guests_have_sent(&relay->guests, s) || (!cut_off(s) && unfinished(s, buf, size)))) {
 		struct timespec t = { 0, LOOK_MS * 1000000l };
 
-		if (host_sys(SYS_ppoll, &p, 1, &t, NULL, 0) > 0)
+		if (host_sys(SYS_ppoll, p, 2, &t, NULL, 0) <= 0)
+			continue;
+		if (p[0].revents)
 			break;
+		control_turn(control, nobody, NULL);
 	}
 	free(buf);
 }

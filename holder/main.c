@@ -13,8 +13,8 @@
  * 4 serve	members come and go (members.c), and commands ask for things
  *		(control.c); the pump and the relays (relay.c) run in threads of
  *		their own
- * 5 end	the counters are read, the members are told, the stack ends, and
- *		what was started for its links
+ * 5 end	what was sent is delivered (drain.c), the counters are read, the
+ *		members are told, the stack ends, and what was started for its links
  * 6 undo	the plan's program undoes what was changed on the host; then the
  *		status says "summary ..." and closes
  *
@@ -183,10 +183,11 @@ static bool live(struct plan *p, const struct args *a, int signals, char *json, 
 			cut = server.members && control_ending(p->control, &ms);
 			if (cut) /* they are told, and nothing waits for one that is stopped */
 				guise_declare_dead(p->s);
-			else if (!server.members)
-				drain(p->s, p->relay, signals);
+			control_end(p->control);
+			if (!cut && !server.members)
+				drain(p->s, p->relay, p->control, signals);
 			summary_write(&server, cut, json, size);
-			control_stop(p->control);
+			control_silence(p->control);
 			relay_stop(p->relay);
 			guise_server_end(&server);
 		}

@@ -28,7 +28,8 @@
  *
  * All of it happens on the thread that watches the members, which never waits; but what only
  * the stack can tell is a thread's of its own (teller.c). What it cannot tell, it does not
- * answer, and the client has its own patience.
+ * answer, and the client has its own patience. The same thread then waits until the stack has
+ * delivered what was sent (drain.c), and answers meanwhile: the stack is ending.
  */
 #include "holder/control/control.h"
 
@@ -430,16 +431,38 @@ void control_turn(struct control *c, void (*came)(void *arg, unsigned int proc),
 
 /* ---- the end -------------------------------------------------------------------- */
 
+static void close_tickets(struct control *c)
+{
+	for (int i = 0; i < TICKETS; i++)
+		close_fd(&c->ticket[i]);
+	c->tickets = 0;
+}
+
+void control_end(struct control *c)
+{
+	if (!c || !c->started)
+		return;
+	close_tickets(c);
+	c->ending = true;
+	c->deadline = 0;
+}
+
+void control_silence(struct control *c)
+{
+	if (!c)
+		return;
+	close_tickets(c);
+	teller_stop(&c->teller);
+	close_fd(&c->epoll);
+	c->started = false;
+}
+
 void control_stop(struct control *c)
 {
 	if (!c || !c->path)
 		return;
+	control_silence(c);
 	close_fd(&c->listener);
 	run_folder_free(c->path, c->name);
 	c->path = NULL;
-	for (int i = 0; i < TICKETS; i++)
-		close_fd(&c->ticket[i]);
-	teller_stop(&c->teller);
-	close_fd(&c->epoll);
-	c->started = false;
 }

@@ -28,9 +28,14 @@ void control_turn(struct control *c, void (*came)(void *arg, unsigned int proc),
 bool control_has_tickets(const struct control *c);
 /* Whether the stack stays without members. */
 bool control_keeps(const struct control *c);
-/* Somebody asked for the end; ms until it must come (0: now), or until the next look. */
+/* The stack is to end; ms until it must come (0: now), or until the next look. */
 bool control_ending(const struct control *c, int *ms);
-/* The end has come: nothing is answered any more, and the path is free again.
+/* The last program has left: from here on the stack is ending, and no ticket counts. */
+void control_end(struct control *c);
+/* Nothing is answered any more. Who asks now waits, and is hung up on by control_stop(): so
+ * the stack is known to be there as long as it has something of the host's. */
+void control_silence(struct control *c);
+/* The end has come: the path is free again.
  * Whoever asked for the end hears of it when this process has ended. */
 void control_stop(struct control *c);
 

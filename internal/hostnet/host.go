@@ -7,13 +7,7 @@
 // and translation of the stack's addresses on the way out. All of it lives as
 // long as the stack: Prepare makes it and notes it in a journal first, Undo and
 // Sweep take it back.
-//
-// Each part is a package of its own, which knows nothing of those beside it
-// but what an arrow says:
-//
-//	hostnet ─► passt, guests ─► survey ─► tap ─► netns ─► access
-//	        ─► setup ─────────► survey
-//	        ─► nat ─► sysctl ─► journal ─► netns
+// Each part is a package of its own; docs/architecture.md has who imports whom.
 package hostnet
 
 import (

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import os
 import re
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from topology.leftovers import Leftovers
+from topology.namespace import Namespace
 from topology.process import DEADLINE, Process, eventually, run
 from topology.side import BUILD, GUISE, PYTHON, GuiseSide, wait_until_says
 
@@ -108,6 +111,46 @@ def test_without_a_stack_there_is_only_the_heading(run_dir: Path) -> None:
     assert len(run([GUISE, "ls"], env=env).expect().text.splitlines()) == 1
     assert json.loads(run([GUISE, "ls", "--json"], env=env).expect().text) == []
     assert not run_dir.exists()
+
+
+@contextlib.contextmanager
+def deaf(far: Namespace) -> Iterator[None]:
+    """Nothing that a stack sends arrives in far."""
+    chain = '{ type filter hook input priority 0; iifname "guise*" drop; }'
+    far.run("nft", f"add table inet deaf; add chain inet deaf in {chain}").expect()
+    try:
+        yield
+    finally:
+        far.run("nft", "delete table inet deaf").expect()
+
+
+def test_a_stack_that_still_delivers_is_said_to_be_ending(
+    far: Namespace, guise: GuiseSide, leftovers: Leftovers
+) -> None:
+    """Its program has ended, and the peer has not acknowledged what it sent."""
+    with far.socket() as server:
+        server.bind(("0.0.0.0", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        script = (
+            f"import socket; s = socket.create_connection(({guise.peer!r}, {port}))\n"
+            "print('ready', flush=True); input(); s.sendall(b'delivered')"
+        )
+        with guise.start(PYTHON, "-c", script, stdin=-1) as program:
+            wait_until_says(program, "ready")
+            with server.accept()[0] as client:
+                with deaf(far):
+                    assert program.stdin
+                    program.stdin.write(b"\n")
+                    program.stdin.flush()
+                    program.finish().expect()
+                    [found] = json.loads(guise.call("ls", "--json").expect().text)
+                    assert "error" not in found and found["ending"], found
+                    assert (found["members"], found["sockets"] > 0) == (0, True)
+                    assert guise.call("ls").expect().text.rstrip().endswith(" ending")
+                    late = guise.call("exec", found["stack"], "true")
+                    assert late.status and "takes no more programs" in late.errors, late
+                assert client.recv(100) == b"delivered"
 
 
 def test_ticket_of_a_client_is_the_right_to_join(stack: Run) -> None:
