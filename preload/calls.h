@@ -2,13 +2,23 @@
 /*
  * The one list of calls that libguise-preload.so answers. From it come the
  * table of libc's originals (originals.c), the symbols that the library
- * exports (preload.map), docs/calls.md and the tests that must exist
- * (test/preload): a call that is missing here is no hook, and one that is
+ * exports (preload.map), the calls by number (raw/syscall.c), docs/calls.md and the
+ * tests that must exist (test/preload): a call that is missing here is no hook, and one that is
  * here without a hook or a test fails `make check`.
  *
  *	CLASS(class, what it means for a descriptor of the stack)
  *	CALL(name, class, test, what this call does beyond its class)
  *	ALIAS(name, call): libc has the call under this name, too
+ *	NUMBER(number, call, arguments): the system call SYS_number is the call, with
+ *		these of its six arguments, a to f; P() makes a pointer of one
+ *	DECODED(number, call): the same where more is to be done: its arguments are laid
+ *		out otherwise, or only some of them make it the call; number_NUMBER() does it
+ *		(raw/number.h)
+ *	OLD_NUMBER, OLD_DECODED: the same, on processors that have the older calls (x86-64),
+ *		or with EVERY_NUMBER
+ *
+ * Of a call without a number there is no system call: libc makes it of others. test/preload
+ * has the list of system calls that are no call of this one.
  *
  * Included several times: whoever includes it defines the macros it wants.
  */
@@ -21,63 +31,107 @@
 #ifndef ALIAS
 #define ALIAS(name, call)
 #endif
+#ifndef NUMBER
+#define NUMBER(number, call, arguments)
+#endif
+#ifndef DECODED
+#define DECODED(number, call)
+#endif
+#if defined(__x86_64__) || defined(EVERY_NUMBER)
+#define OLD_NUMBER  NUMBER
+#define OLD_DECODED DECODED
+#else
+#define OLD_NUMBER(number, call, arguments)
+#define OLD_DECODED(number, call)
+#endif
 
 CLASS(socket, "Sockets of the families that carry IP are the stack's; all others are the host's. \
 Names, options and states are answered by the stack.")
 CALL(socket, socket, family_rule, "AF_INET, AF_INET6, AF_PACKET, AF_KEY, AF_SMC, AF_RDS, AF_RXRPC, \
 AF_KCM, AF_TIPC, AF_PPPOX, AF_XDP and the networking families of AF_NETLINK (route, sock_diag, \
 nflog, xfrm, fib_lookup, netfilter, generic) go to the stack. GUISE_MPTCP=1 makes TCP sockets MPTCP.")
+NUMBER(socket, socket, (a, b, c))
 CALL(socketpair, socket, family_rule, "")
+NUMBER(socketpair, socketpair, (a, b, c, P(d)))
 CALL(bind, socket, stream_echo, "")
+NUMBER(bind, bind, (a, P(b), c))
 CALL(connect, socket, stream_echo, "")
+NUMBER(connect, connect, (a, P(b), c))
 CALL(listen, socket, stream_echo, "")
+NUMBER(listen, listen, (a, b))
 CALL(accept, socket, stream_echo, "The new descriptor's number is reserved first, as Linux does: \
 EMFILE leaves the connection in the queue.")
+NUMBER(accept, accept, (a, P(b), P(c)))
 CALL(accept4, socket, accept_flags, "As accept.")
+NUMBER(accept4, accept4, (a, P(b), P(c), d))
 CALL(shutdown, socket, stream_echo, "")
+NUMBER(shutdown, shutdown, (a, b))
 CALL(getsockname, socket, socket_names, "")
+NUMBER(getsockname, getsockname, (a, P(b), P(c)))
 CALL(getpeername, socket, socket_names, "")
+NUMBER(getpeername, getpeername, (a, P(b), P(c)))
 CALL(getsockopt, socket, socket_options, "")
+NUMBER(getsockopt, getsockopt, (a, b, c, P(d), P(e)))
 CALL(setsockopt, socket, socket_options, "")
+NUMBER(setsockopt, setsockopt, (a, b, c, P(d), e))
 CALL(sockatmark, socket, out_of_band, "")
 CALL(bindresvport, socket, reserved_port, "")
 ALIAS(__connect, connect)
 
 CLASS(transfer, "Data moves in the stack, directly between its buffers and the program's.")
 CALL(read, transfer, transfer_forms, "")
+NUMBER(read, read, (a, P(b), c))
 CALL(write, transfer, transfer_forms, "")
+NUMBER(write, write, (a, P(b), c))
 CALL(readv, transfer, transfer_forms, "")
+NUMBER(readv, readv, (a, P(b), c))
 CALL(writev, transfer, transfer_forms, "")
+NUMBER(writev, writev, (a, P(b), c))
 CALL(pread, transfer, transfer_positions, "ESPIPE.")
 CALL(pwrite, transfer, transfer_positions, "ESPIPE.")
 CALL(pread64, transfer, transfer_positions, "ESPIPE.")
+NUMBER(pread64, pread64, (a, P(b), c, d))
 CALL(pwrite64, transfer, transfer_positions, "ESPIPE.")
+NUMBER(pwrite64, pwrite64, (a, P(b), c, d))
 CALL(preadv, transfer, transfer_positions, "ESPIPE.")
 CALL(pwritev, transfer, transfer_positions, "ESPIPE.")
 CALL(preadv64, transfer, transfer_positions, "ESPIPE.")
+NUMBER(preadv, preadv64, (a, P(b), c, d))
 CALL(pwritev64, transfer, transfer_positions, "ESPIPE.")
+NUMBER(pwritev, pwritev64, (a, P(b), c, d))
 CALL(preadv2, transfer, transfer_positions, "Offset -1 as readv, else ESPIPE.")
 CALL(pwritev2, transfer, transfer_positions, "Offset -1 as writev, else ESPIPE.")
 CALL(preadv64v2, transfer, transfer_positions, "Offset -1 as readv, else ESPIPE.")
+NUMBER(preadv2, preadv64v2, (a, P(b), c, d, f))
 CALL(pwritev64v2, transfer, transfer_positions, "Offset -1 as writev, else ESPIPE.")
+NUMBER(pwritev2, pwritev64v2, (a, P(b), c, d, f))
 CALL(lseek, transfer, live_files, "ESPIPE, but for files of the stack.")
+NUMBER(lseek, lseek, (a, b, c))
 CALL(lseek64, transfer, live_files, "As lseek.")
 CALL(send, transfer, transfer_forms, "")
 CALL(recv, transfer, transfer_forms, "")
 CALL(sendto, transfer, datagram, "")
+NUMBER(sendto, sendto, (a, P(b), c, d, P(e), f))
 CALL(recvfrom, transfer, datagram, "")
+NUMBER(recvfrom, recvfrom, (a, P(b), c, d, P(e), P(f)))
 CALL(sendmsg, transfer, datagram,
      "SCM_RIGHTS: a private socket arrives as one, in any process of the \
 stack.")
+NUMBER(sendmsg, sendmsg, (a, P(b), c))
 CALL(recvmsg, transfer, rights_between_processes, "As sendmsg.")
+NUMBER(recvmsg, recvmsg, (a, P(b), c))
 CALL(sendmmsg, transfer, datagram, "As sendmsg.")
+NUMBER(sendmmsg, sendmmsg, (a, P(b), c, d))
 CALL(recvmmsg, transfer, datagram, "As sendmsg.")
+NUMBER(recvmmsg, recvmmsg, (a, P(b), c, d, P(e)))
 CALL(sendfile, transfer, send_file,
      "From a file of the host to the stack: read and sent in pieces.")
 CALL(sendfile64, transfer, send_file, "As sendfile.")
+NUMBER(sendfile, sendfile64, (a, b, P(c), d))
 CALL(splice, transfer, splice_pipes,
      "Between a pipe of the host and the stack: looked at, written, \
 then taken.")
+NUMBER(splice, splice, (a, P(b), c, P(d), e, f))
 CALL(__read_chk, transfer, fortified, "As read; a buffer that is too small ends the program.")
 CALL(__pread_chk, transfer, fortified, "As pread.")
 CALL(__pread64_chk, transfer, fortified, "As pread.")
@@ -108,22 +162,32 @@ CLASS(descriptor,
       "The host descriptor behind a private socket and the stack's own change together. \
 Close-on-exec is a property of the host descriptor, O_NONBLOCK of the stack's.")
 CALL(close, descriptor, close_wakes_peer, "guise's own descriptors cannot be closed: EBADF.")
+NUMBER(close, close, (a))
 CALL(close_range, descriptor, close_ranges, "Leaves guise's own descriptors out.")
+NUMBER(close_range, close_range, (a, b, c))
 CALL(closefrom, descriptor, close_ranges, "As close_range.")
 CALL(dup, descriptor, dup_forms, "")
+NUMBER(dup, dup, (a))
 CALL(dup2, descriptor, dup_forms, "Between private and host descriptors in both directions.")
+OLD_NUMBER(dup2, dup2, (a, b))
 CALL(dup3, descriptor, dup_forms, "As dup2.")
+NUMBER(dup3, dup3, (a, b, c))
 CALL(fcntl, descriptor, fcntl_commands, "F_DUPFD as dup; F_GETFL, F_SETFL ask the stack (O_ASYNC: \
 EINVAL); the rest asks the host.")
+NUMBER(fcntl, fcntl, (a, b, c))
 CALL(fcntl64, descriptor, fcntl_commands, "As fcntl.")
 CALL(ioctl, descriptor, ioctl_requests, "To the stack. The interface requests (SIOCGIFCONF and its \
 like) on a socket of the host, AF_UNIX for example, are answered by the stack, too.")
+NUMBER(ioctl, ioctl, (a, b, c))
 CALL(mmap, descriptor, ring_mapped, "Packet rings. Else ENODEV, as for any socket.")
+NUMBER(mmap, mmap, (P(a), b, c, d, e, f))
 CALL(mmap64, descriptor, ring_mapped, "As mmap.")
 CALL(munmap, descriptor, ring_mapped, "")
+NUMBER(munmap, munmap, (P(a), b))
 CALL(readdir, descriptor, own_numbers, "guise's own descriptors are not in /proc/self/fd.")
 CALL(readdir64, descriptor, own_numbers, "As readdir.")
 CALL(getdents64, descriptor, own_numbers, "As readdir.")
+NUMBER(getdents64, getdents64, (a, P(b), c))
 CALL(posix_spawn_file_actions_addclose, descriptor, spawn_actions, "Not the ticket, with which the \
 child joins.")
 CALL(posix_spawn_file_actions_addclosefrom_np, descriptor, spawn_actions, "As addclose.")
@@ -170,9 +234,13 @@ CLASS(wait,
       "Host descriptors only: the host's call. Private ones only: the stack's. A mixture: both \
 are looked at, then the thread waits in the stack with the host's descriptors beside it.")
 CALL(poll, wait, poll_mixed, "")
+OLD_NUMBER(poll, poll, (P(a), b, c))
 CALL(ppoll, wait, poll_signal_mask, "")
+DECODED(ppoll, ppoll)
 CALL(select, wait, select_mixed, "")
+OLD_DECODED(select, select)
 CALL(pselect, wait, select_signal_mask, "")
+DECODED(pselect6, pselect)
 CALL(__poll_chk, wait, fortified, "As poll; an array that is too small ends the program.")
 CALL(__ppoll_chk, wait, fortified, "As ppoll.")
 ALIAS(__poll, poll)
@@ -182,11 +250,17 @@ CLASS(epoll,
       "An epoll descriptor is the host's; with its first private member it gets a second half \
 in the stack, and waiting asks both.")
 CALL(epoll_create, epoll, epoll_mixed, "")
+OLD_NUMBER(epoll_create, epoll_create, (a))
 CALL(epoll_create1, epoll, epoll_mixed, "")
+NUMBER(epoll_create1, epoll_create1, (a))
 CALL(epoll_ctl, epoll, epoll_nested, "Nesting gives both epolls a private half.")
+NUMBER(epoll_ctl, epoll_ctl, (a, b, c, P(d)))
 CALL(epoll_wait, epoll, epoll_mixed, "When both halves are full, each gets half of the room.")
+OLD_NUMBER(epoll_wait, epoll_wait, (a, P(b), c, d))
 CALL(epoll_pwait, epoll, epoll_signal_mask, "As epoll_wait.")
+DECODED(epoll_pwait, epoll_pwait)
 CALL(epoll_pwait2, epoll, epoll_signal_mask, "As epoll_wait.")
+DECODED(epoll_pwait2, epoll_pwait2)
 
 CLASS(resolver, "Names are looked up in /etc/hosts and by DNS over the stack. Servers: $GUISE_DNS, \
 else /etc/resolv.conf as the program sees it.")
@@ -222,8 +296,11 @@ CLASS(file, "Files are the host's, but for /proc/net, /proc/sys/net, /sys/class/
 /sys/devices/virtual/net, which are the stack's. Who opens /etc/resolv.conf for reading gets the \
 one that is right on the stack, when the host's is not.")
 CALL(open, file, resolv_conf_forms, "")
+OLD_DECODED(open, open)
 CALL(open64, file, resolv_conf_forms, "")
 CALL(openat, file, resolv_conf_forms, "")
+NUMBER(openat, openat, (a, P(b), c, d))
+DECODED(openat2, openat)
 CALL(openat64, file, resolv_conf_forms, "")
 CALL(fopen, file, resolv_conf_forms, "")
 CALL(fopen64, file, resolv_conf_forms, "")
@@ -232,23 +309,37 @@ CALL(__open64_2, file, resolv_conf_forms, "As open.")
 CALL(__openat_2, file, resolv_conf_forms, "As openat.")
 CALL(__openat64_2, file, resolv_conf_forms, "As openat.")
 CALL(fstat, file, live_files, "Of a private socket: the host's, of its placeholder.")
+DECODED(fstat, fstat)
 CALL(fstat64, file, live_files, "As fstat.")
 CALL(stat, file, live_files, "")
+OLD_DECODED(stat, stat)
 CALL(stat64, file, live_files, "")
 CALL(lstat, file, live_files, "")
+OLD_DECODED(lstat, lstat)
 CALL(lstat64, file, live_files, "")
 CALL(fstatat, file, live_files, "")
+NUMBER(newfstatat, fstatat, (a, P(b), P(c), d))
 CALL(fstatat64, file, live_files, "")
 CALL(statx, file, live_files, "")
+NUMBER(statx, statx, (a, P(b), c, d, P(e)))
 CALL(access, file, live_files, "")
+OLD_NUMBER(access, access, (P(a), b))
 CALL(euidaccess, file, live_files, "")
 CALL(faccessat, file, live_files, "")
+NUMBER(faccessat, faccessat, (a, P(b), c, 0))
+NUMBER(faccessat2, faccessat, (a, P(b), c, d))
 CALL(readlink, file, live_files, "")
+OLD_NUMBER(readlink, readlink, (P(a), P(b), c))
 CALL(readlinkat, file, live_files, "")
+NUMBER(readlinkat, readlinkat, (a, P(b), P(c), d))
 CALL(getxattr, file, live_files, "Files of the stack have none: EOPNOTSUPP.")
+NUMBER(getxattr, getxattr, (P(a), P(b), P(c), d))
 CALL(lgetxattr, file, live_files, "As getxattr.")
+NUMBER(lgetxattr, lgetxattr, (P(a), P(b), P(c), d))
 CALL(listxattr, file, live_files, "As getxattr: an empty list.")
+NUMBER(listxattr, listxattr, (P(a), P(b), c))
 CALL(llistxattr, file, live_files, "As listxattr.")
+NUMBER(llistxattr, llistxattr, (P(a), P(b), c))
 CALL(opendir, file, live_folders, "")
 CALL(fdopendir, file, live_folders, "")
 CALL(closedir, file, live_folders, "")
@@ -266,6 +357,7 @@ CALL(if_nameindex, interface, interface_list, "")
 
 CLASS(signal, "A handler that arrives while the thread is inside the stack runs when it leaves.")
 CALL(sigaction, signal, signal_interrupts, "")
+DECODED(rt_sigaction, sigaction)
 CALL(signal, signal, signal_restarts, "")
 CALL(sysv_signal, signal, signal_forms, "")
 CALL(sigset, signal, signal_forms, "")
@@ -282,14 +374,17 @@ ALIAS(bsd_signal, signal)
 ALIAS(ssignal, signal)
 
 CALL(sigprocmask, signal, masks, "SIGSEGV, SIGBUS and SIGSYS cannot be blocked.")
+DECODED(rt_sigprocmask, sigprocmask)
 CALL(pthread_sigmask, signal, masks, "As sigprocmask.")
 CALL(sigsuspend, signal, masks, "As sigprocmask.")
+DECODED(rt_sigsuspend, sigsuspend)
 ALIAS(__sigsuspend, sigsuspend)
 
 CLASS(ending,
       "The process's other threads are kept out of the stack before they are killed: one inside \
 would leave it in the middle of a change.")
 CALL(_exit, ending, ends_with_threads, "")
+DECODED(exit_group, _exit)
 CALL(_Exit, ending, ends_with_threads, "")
 CALL(quick_exit, ending, ends_with_threads, "The functions of at_quick_exit() run after that.")
 CALL(abort, ending, ends_with_threads, "Not with a handler for SIGABRT, which may come back.")
@@ -298,13 +393,17 @@ CLASS(tracing,
       "The host's. The holder, which traces all members of a stack, lets go of whom the program \
 wants to trace.")
 CALL(ptrace, tracing, traces_a_member, "")
+DECODED(ptrace, ptrace)
 
 CLASS(number, "System calls that a program makes by number: through libc's syscall(), or by an \
 instruction of its own (x86-64, host kernels from 5.11 on).")
 CALL(syscall, number, by_number, "As the hook of the call that has this number. io_uring_setup: \
 ENOSYS.")
+DECODED(io_uring_setup, syscall)
 CALL(prctl, number, raw_dispatch, "A program that sets PR_SET_SYSCALL_USER_DISPATCH has it: raw \
 calls of that thread are its own affair.")
+NUMBER(prctl, prctl, (a, b, c, d, e))
+DECODED(seccomp, prctl)
 CALL(pthread_create, number, raw_threads, "The new thread's raw calls are seen, too.")
 CALL(thrd_create, number, raw_threads, "As pthread_create.")
 
@@ -312,10 +411,14 @@ CLASS(process,
       "A child, and the next program, are on the same stack, with the private sockets that \
 the host's kernel leaves them.")
 CALL(fork, process, fork_forms, "EAGAIN or ENOMEM where the stack has no room for another process.")
+OLD_NUMBER(fork, fork, ())
 ALIAS(__fork, fork)
 CALL(_Fork, process, fork_forms, "As fork, which is seen by its handlers.")
 CALL(clone, process, fork_forms, "A child with memory of its own is as fork's.")
+DECODED(clone, clone)
+DECODED(clone3, clone)
 CALL(execve, process, exec_forms, "LD_PRELOAD and GUISE_STACK are put back where they are missing.")
+DECODED(execve, execve)
 CALL(execv, process, exec_forms, "As execve.")
 CALL(execvp, process, exec_forms, "As execve.")
 CALL(execvpe, process, exec_forms, "As execve.")
@@ -324,6 +427,7 @@ CALL(execlp, process, exec_forms, "As execve.")
 CALL(execle, process, exec_forms, "As execve.")
 CALL(fexecve, process, exec_forms, "As execve.")
 CALL(execveat, process, exec_forms, "As execve.")
+DECODED(execveat, execveat)
 CALL(posix_spawn, process, spawn_passes, "As execve. File actions are libc's own.")
 CALL(posix_spawnp, process, spawn_passes, "As posix_spawn.")
 CALL(system, process, system_forms, "By posix_spawn.")
@@ -334,3 +438,7 @@ ALIAS(_IO_popen, popen)
 #undef CLASS
 #undef CALL
 #undef ALIAS
+#undef NUMBER
+#undef DECODED
+#undef OLD_NUMBER
+#undef OLD_DECODED

@@ -35,13 +35,15 @@ test/call/differences.toml: change those, not this. -->
 only goes to libc's own function.
 
 Each call has a twin: a case that runs on the host and on guise and must print the same on both. The
-third column names it, a case of test/preload. The cases of test/call make each call in every state
+fourth column names it, a case of test/preload. The cases of test/call make each call in every state
 and with every argument; the last column has the errors that the manual names and these show, on
 both. What the manual names and they do not show stands in test/call/errors.toml, with the reason.
 What differs is [at the end](#what-differs).
 
-System calls that a program makes by an instruction of its own go the same ways where the host's
-kernel can tell (x86-64, Linux 5.11). Calls that libc makes inside itself are not among them.
+System calls that a program makes by number go the same ways, through libc's `syscall()` or, where
+the host's kernel can tell (x86-64, Linux 5.11), by an instruction of its own. The second column has
+the names of the numbers; calls without one are made of others in libc. Calls that libc makes inside
+itself are not among them.
 """
 
 
@@ -51,6 +53,7 @@ class Call:
     test: str
     note: str
     aliases: list[str] = field(default_factory=list)
+    numbers: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -67,6 +70,9 @@ def read_list() -> list[Class]:
             "#define CLASS(class, meaning) @CLASS(#class, meaning)",
             "#define CALL(name, class, test, note) @CALL(#name, #class, #test, note)",
             "#define ALIAS(name, call) @ALIAS(#name, #call)",
+            "#define NUMBER(number, call, arguments) @NUMBER(#number, #call)",
+            "#define DECODED(number, call) @DECODED(#number, #call)",
+            "#define EVERY_NUMBER",
             '#include "preload/calls.h"',
         ]
     )
@@ -86,8 +92,10 @@ def read_list() -> list[Class]:
         elif word == "CALL":
             calls[values[0]] = Call(values[0], values[2], values[3])
             classes[values[1]].calls.append(calls[values[0]])
-        else:
+        elif word == "ALIAS":
             calls[values[1]].aliases.append(values[0])
+        else:
+            calls[values[1]].numbers.append(values[0])
     return list(classes.values())
 
 
@@ -116,11 +124,13 @@ def document(classes: list[Class]) -> str:
     errors = shown_errors()
     for group in classes:
         parts.append(f"\n## {group.name}\n\n{group.meaning}\n\n")
-        parts.append("| call | beyond that | test | errors, as on the host |\n|---|---|---|---|\n")
+        parts.append("| call | by number | beyond that | test | errors, as on the host |\n")
+        parts.append("|---|---|---|---|---|\n")
         for call in group.calls:
             names = ", ".join(f"`{name}`" for name in [call.name, *call.aliases])
             shown = " ".join(errors.get(call.name, []))
-            parts.append(f"| {names} | {call.note} | {call.test} | {shown} |\n")
+            numbers = ", ".join(f"`{number}`" for number in call.numbers)
+            parts.append(f"| {names} | {numbers} | {call.note} | {call.test} | {shown} |\n")
     parts.append(differences())
     return "".join(parts)
 

@@ -170,14 +170,22 @@ HOOK ssize_t readlink(const char *path, char *buf, size_t size)
 	return preload_place_call(GUISE_NR_readlinkat, &place, (long)buf, (long)size, 0);
 }
 
-/* /proc and /sys have none; ls asks. */
+/* /proc and /sys have none; ls asks. That, if the file is there. */
+static ssize_t no_attributes(const struct preload_place *place, int flags, long answer)
+{
+	struct statx x;
+
+	return preload_place_call(GUISE_NR_statx, place, flags, 0, (long)&x) ? -1
+									     : libc_result(answer);
+}
+
 HOOK ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
 {
 	struct preload_place place;
 
 	if (!preload_place(AT_FDCWD, path, &place))
 		return HOST(getxattr)(path, name, value, size);
-	return libc_result(-EOPNOTSUPP);
+	return no_attributes(&place, 0, -EOPNOTSUPP);
 }
 
 HOOK ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
@@ -186,19 +194,23 @@ HOOK ssize_t lgetxattr(const char *path, const char *name, void *value, size_t s
 
 	if (!preload_place(AT_FDCWD, path, &place))
 		return HOST(lgetxattr)(path, name, value, size);
-	return libc_result(-EOPNOTSUPP);
+	return no_attributes(&place, AT_SYMLINK_NOFOLLOW, -EOPNOTSUPP);
 }
 
 HOOK ssize_t listxattr(const char *path, char *list, size_t size)
 {
 	struct preload_place place;
 
-	return preload_place(AT_FDCWD, path, &place) ? 0 : HOST(listxattr)(path, list, size);
+	if (!preload_place(AT_FDCWD, path, &place))
+		return HOST(listxattr)(path, list, size);
+	return no_attributes(&place, 0, 0);
 }
 
 HOOK ssize_t llistxattr(const char *path, char *list, size_t size)
 {
 	struct preload_place place;
 
-	return preload_place(AT_FDCWD, path, &place) ? 0 : HOST(llistxattr)(path, list, size);
+	if (!preload_place(AT_FDCWD, path, &place))
+		return HOST(llistxattr)(path, list, size);
+	return no_attributes(&place, AT_SYMLINK_NOFOLLOW, 0);
 }

@@ -102,7 +102,8 @@ static int in_memory(const char *path, int flags)
 {
 	if (likely(!resolv_conf && !resolving))
 		return -1;
-	if (!path || (flags & O_ACCMODE) != O_RDONLY || flags & (O_PATH | O_TRUNC | O_DIRECTORY))
+	if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_PATH | O_TRUNC | O_DIRECTORY) ||
+	    guise_readable(path, 1))
 		return -1;
 	if (resolv_conf && !strcmp(path, RESOLV_CONF))
 		return file_of(NULL, resolv_conf, flags);

@@ -276,7 +276,7 @@ static bool trapped(siginfo_t *info, ucontext_t *uc)
 			break;
 		clone_in_place(regs, &regs[REG_RSI]);
 		return true;
-	case PRELOAD_CLONE3:
+	case SYS_clone3:
 		if (preload_clone3_forks(regs[REG_RDI], regs[REG_RSI]))
 			break;
 		regs[REG_RAX] = -ENOSYS;

@@ -11,8 +11,6 @@ void preload_trap_begin(void);
 /* From now on the calling thread's raw calls are seen. Nothing, if they cannot be. */
 void preload_trap_thread(void);
 
-#define PRELOAD_CLONE3 435 /* on all processors; libc's headers may be older */
-
 /* Whether raw calls of this process can be seen at all. */
 bool preload_trapping(void);
 

@@ -190,7 +190,7 @@ static int poll_private(struct pollfd *fds, unsigned int n, const struct timespe
 }
 
 /* Bad pointers are the host's to refuse. */
-static bool any_private(struct pollfd *fds, nfds_t n)
+bool preload_polls_stack(struct pollfd *fds, nfds_t n)
 {
 	if (!n || n > GUISE_FDMAP_MAX || preload.ticket < 0 ||
 	    guise_readable(fds, n * sizeof(*fds)))
@@ -208,7 +208,7 @@ HOOK int poll(struct pollfd *fds, nfds_t n, int timeout)
 		.tv_nsec = timeout % 1000 * 1000000L,
 	};
 
-	if (!any_private(fds, n))
+	if (!preload_polls_stack(fds, n))
 		return HOST(poll)(fds, n, timeout);
 	return poll_private(fds, (unsigned int)n, timeout < 0 ? NULL : &t, NULL);
 }
@@ -217,7 +217,7 @@ HOOK int __poll(struct pollfd *fds, nfds_t n, int timeout) SAME_AS(poll);
 
 HOOK int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
-	if (!any_private(fds, n))
+	if (!preload_polls_stack(fds, n))
 		return HOST(ppoll)(fds, n, timeout, mask);
 	return poll_private(fds, (unsigned int)n, timeout, mask);
 }

@@ -343,6 +343,18 @@ static int select_private(struct sets *s, const struct timespec *timeout, const 
 	return (int)libc_result(ret);
 }
 
+bool preload_selects_stack(int *n, fd_set *in, fd_set *out, fd_set *except)
+{
+	struct sets s = {
+		.n = *n,
+		.set = { (unsigned long *)in, (unsigned long *)out, (unsigned long *)except },
+	};
+	bool stack = measure(&s);
+
+	*n = s.n;
+	return stack;
+}
+
 HOOK int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 {
 	struct sets s = {

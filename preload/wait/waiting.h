@@ -37,6 +37,11 @@ static inline struct timespec preload_time_left(uint64_t deadline)
 	};
 }
 
+/* poll.c, select.c: whether the stack is to be asked; else the host's call alone answers, also
+ * for what is bad. select's n becomes how much of the sets the kernel is to look at. */
+bool preload_polls_stack(struct pollfd *fds, nfds_t n);
+bool preload_selects_stack(int *n, fd_set *in, fd_set *out, fd_set *except);
+
 #define KERNEL_SIGSET 8 /* bytes of a signal set in system calls */
 
 /* sigmask.c: set, or a copy of it without the signals that guise needs. */

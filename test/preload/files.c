@@ -70,6 +70,7 @@ CASE(other_files)
 	SHOW(open("/etc/resolv.conf/nothing", O_RDONLY));
 	SHOW(open(PATH, O_RDONLY | O_DIRECTORY));
 	SHOW(open(NULL, O_RDONLY));
+	SHOW(open((void *)8, O_RDONLY));
 	SHOW(fopen("/nothing", "r") == NULL);
 	fd = openat(AT_FDCWD, "/proc/self/comm", O_RDONLY);
 	SHOW(read(fd, text, 5));

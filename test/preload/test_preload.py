@@ -9,12 +9,15 @@ What is guise's own (own.c) has its expected output here.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from topology import transcript
@@ -234,6 +237,60 @@ def test_every_listed_call_names_a_case_that_exists() -> None:
     assert len(wanted) > 20
     there = [*cases(), *transcript.cases()]
     assert wanted <= {case.split(".")[1] for case in there}
+
+
+def list_of_calls() -> ModuleType:
+    """The generator of docs/calls.md, which reads the list."""
+    spec = importlib.util.spec_from_file_location("calls_doc", ROOT / "preload" / "calls_doc.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def system_calls() -> set[str]:
+    """The names that this host's headers have for numbers."""
+    text = subprocess.run(
+        ["cc", "-E", "-dM", "-include", "sys/syscall.h", "-x", "c", "/dev/null"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return set(re.findall(r"^#define SYS_(\w+)", text, re.MULTILINE))
+
+
+def names_of_numbers(call: str) -> set[str]:
+    """What the number of a call of libc may be called: pselect6, rt_sigaction, newfstatat."""
+    plain = {call, call.removeprefix("_"), call.removeprefix("__")}
+    plain |= {name.removesuffix("_chk") for name in plain}
+    plain |= {name.replace("64", "") for name in plain}
+    return plain | {
+        form for name in plain for form in (f"{name}64", f"{name}6", f"{name}v2")
+    }.union(f"{prefix}{name}" for name in plain for prefix in ("rt_", "new"))
+
+
+def test_every_hook_that_is_a_system_call_has_its_number() -> None:
+    calls = [call for group in list_of_calls().read_list() for call in group.calls]
+    numbered = {number for call in calls for number in call.numbers}
+    without = {
+        call.name: sorted(names_of_numbers(call.name) & system_calls() - numbered)
+        for call in calls
+        if not call.numbers
+    }
+    assert {call: numbers for call, numbers in without.items() if numbers} == {}
+    assert {call.name for call in calls if call.numbers} >= {"read", "pread64", "getxattr", "mmap"}
+
+
+def test_every_system_call_is_a_hooks_or_has_a_reason_to_be_the_hosts() -> None:
+    calls = [call for group in list_of_calls().read_list() for call in group.calls]
+    numbered = [number for call in calls for number in call.numbers]
+    groups = tomllib.loads((HERE / "numbers.toml").read_text("utf-8"))["host"]
+    assert all(group["reason"] for group in groups)
+    hosts = [number for group in groups for number in group["numbers"].split()]
+    both = numbered + hosts
+    assert sorted(both) == sorted(set(both))
+    assert system_calls() - set(both) == set()
 
 
 def test_the_library_needs_no_text_relocations() -> None:
