@@ -37,6 +37,14 @@ static struct guise_framing_place without(struct guise_framing_place is, uint32_
 	return is;
 }
 
+void guise_framing_begin(struct guise_framing *f)
+{
+	struct guise_framing_place is = f->is;
+
+	is.under_way = 1;
+	set(f, is);
+}
+
 struct guise_iov guise_framing_room(struct guise_framing *f)
 {
 	uint32_t end;
@@ -51,6 +59,7 @@ void guise_framing_came(struct guise_framing *f, uint32_t bytes)
 	struct guise_framing_place is = f->is;
 
 	is.have += bytes;
+	is.under_way = 0;
 	set(f, is);
 }
 
@@ -157,6 +166,7 @@ int64_t guise_framing_put(struct guise_framing *f, const struct guise_iov *iov, 
 	is.have += all - sent;
 	if (sent)
 		is.skip = all - sent;
+	is.under_way = 0;
 	guise_framing_head(head, length);
 	to = append(to, head, sizeof(head), &sent);
 	for (uint32_t i = 1; i < n; i++)
@@ -190,5 +200,6 @@ void guise_framing_gone(struct guise_framing *f, uint32_t bytes)
 		is.skip = GUISE_FRAMING_HEAD + get_length(f->data + is.at);
 	}
 	is.skip -= bytes;
+	is.under_way = 0;
 	set(f, without(is, bytes));
 }

@@ -30,10 +30,11 @@
 
 /* One word, which changes at once: whoever changes it may be killed at any moment. */
 struct guise_framing_place {
-	uint64_t at : 20;   /* of what is in data, the first byte ... */
-	uint64_t have : 20; /* ... and how many there are */
-	uint64_t skip : 24; /* in: bytes of a bad frame that are still to come;
+	uint64_t at : 20;       /* of what is in data, the first byte ... */
+	uint64_t have : 20;     /* ... and how many there are */
+	uint64_t skip : 23;     /* in: bytes of a bad frame that are still to come;
 			       out: of a frame, of which the rest is written */
+	uint64_t under_way : 1; /* a call that moves bytes of the stream: counted.h */
 };
 
 struct guise_framing {
@@ -41,6 +42,13 @@ struct guise_framing {
 	uint32_t bad; /* in: the length that ended it, or 0 */
 	uint8_t data[GUISE_FRAMING_BYTES];
 };
+
+/*
+ * Bytes are about to be moved, from or to here (or, out, with nothing in here: from
+ * elsewhere). That is over with guise_framing_came(), _gone() or _put(), in the store that
+ * notes how many it were.
+ */
+void guise_framing_begin(struct guise_framing *f);
 
 /* In: where to write what is read next; never empty after -EAGAIN. */
 struct guise_iov guise_framing_room(struct guise_framing *f);

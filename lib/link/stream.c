@@ -12,7 +12,9 @@
  * so may a write. What is there of it must be at hand for whoever carries the
  * virtual CPU next, in whichever process: both buffers lie in a memfd that all
  * members map, descriptor [1] beside the socket [0]. The virtual CPU is their
- * lock.
+ * lock. Whoever carries it may be killed at any moment, also between a call that moved
+ * bytes and the note of how many: the host's kernel writes their number there by itself
+ * (counted.h), and the next one goes on behind them.
  *
  * In: one read takes as many frames as there are, and they are handed over one
  * by one; only when no whole frame is left is there another read. So when `in`
@@ -47,6 +49,7 @@
  */
 #include "host/sys.h"
 #include "link/backends.h"
+#include "link/counted.h"
 #include "link/frame.h"
 #include "link/framing.h"
 #include "link/openings.h"
@@ -80,7 +83,8 @@
 
 struct buffers {
 	struct guise_framing in, out;
-	uint64_t written; /* bytes that the socket took, ever */
+	struct guise_counted receive, send;
+	uint64_t written, before; /* bytes that the socket took, ever, and before `send` */
 	/* For passt alone: */
 	int32_t pid; /* 0: not known yet */
 	struct guise_openings openings;
@@ -94,17 +98,42 @@ struct stream_end {
 	uint32_t bit;
 };
 
+static uint32_t note_sent(struct buffers *b)
+{
+	uint32_t bytes = guise_counted(&b->send);
+
+	b->written = b->before + bytes;
+	return bytes;
+}
+
+/* Whoever calls this says how it ended: guise_framing_gone() or _put(). */
 static int64_t stream_send(struct stream_end *e, int fd, const struct iovec *iov, size_t n)
 {
-	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = n };
-	long ret;
+	struct buffers *b = e->b;
+	int64_t ret;
 
-	do
-		ret = host_sys(SYS_sendmsg, fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
-	while (ret == -EINTR);
-	if (ret > 0)
-		e->b->written += (uint64_t)ret;
+	b->before = b->written;
+	guise_counted_begin(&b->send);
+	guise_framing_begin(&b->out);
+	ret = guise_counted_send(&b->send, fd, iov, n);
+	note_sent(b);
 	return ret;
+}
+
+/*
+ * The thread that was sending has been killed. What it sent from the buffer is over with
+ * that. Or else, nothing lies there: then this is the same frame, which the holder hands
+ * over anew, and so many bytes of it are gone (lib/region/finish.c).
+ */
+static uint32_t take_over(struct stream_end *e)
+{
+	struct guise_framing *out = &e->b->out;
+	uint32_t bytes = note_sent(e->b);
+
+	if (!out->is.have)
+		return bytes;
+	guise_framing_gone(out, bytes);
+	return 0;
 }
 
 static int64_t stream_flush(struct guise_link_port *port)
@@ -114,14 +143,16 @@ static int64_t stream_flush(struct guise_link_port *port)
 	struct guise_iov due;
 	int64_t ret;
 
+	if (out->is.under_way)
+		take_over(e);
 	while ((due = guise_framing_due(out)).len) {
 		struct iovec iov = { due.base, due.len };
 
 		ret = stream_send(e, port->fd[0], &iov, 1);
-		if (ret == -EAGAIN)
-			return ret;
-		/* The peer is gone, which `in` will hear: nobody wants the rest. */
-		guise_framing_gone(out, ret < 0 ? (uint32_t)due.len : (uint32_t)ret);
+		if (ret >= 0)
+			guise_framing_gone(out, (uint32_t)ret);
+		else /* The peer is gone, which `in` will hear: nobody wants the rest. */
+			guise_framing_gone(out, ret == -EAGAIN ? 0 : (uint32_t)due.len);
 		if (ret < 0)
 			return ret;
 	}
@@ -157,18 +188,23 @@ static int64_t stream_out(struct guise_link_port *port, const struct guise_iov *
 	struct stream_end *e = port->state;
 	struct guise_framing *out = &e->b->out;
 	uint32_t length = guise_framing_length(iov, n);
-	int64_t ret, sent = 0;
+	int64_t ret, sent;
 
 	if (!length)
 		return -EMSGSIZE;
-	if (!out->is.have && length >= STREAM_BIG && n <= STREAM_IOV) {
+	sent = out->is.under_way ? take_over(e) : 0;
+	if (!sent && !out->is.have && length >= STREAM_BIG && n <= STREAM_IOV) {
 		sent = send_at_once(e, port->fd[0], iov, n, length);
-		if (sent == (int64_t)(GUISE_FRAMING_HEAD + length))
-			return (int64_t)GUISE_FRAME_HDR + length;
-		if (sent < 0 && sent != -EAGAIN)
+		if (sent < 0 && sent != -EAGAIN) {
+			guise_framing_gone(out, 0);
 			return sent;
+		}
 		if (sent < 0)
 			sent = 0;
+	}
+	if (sent == (int64_t)(GUISE_FRAMING_HEAD + length)) {
+		guise_framing_gone(out, 0);
+		return (int64_t)GUISE_FRAME_HDR + length;
 	}
 	ret = guise_framing_put(out, iov, n, (uint32_t)sent);
 	if (ret == -EAGAIN && !waits_for_room(e) && !stream_flush(port))
@@ -225,16 +261,13 @@ static int set_credentials(int fd, int wanted)
 }
 
 /* Takes in what there is, and who wrote it. */
-static long receive_with_pid(struct stream_end *e, int fd, struct guise_iov room)
+static long receive_with_pid(struct stream_end *e, int fd, const struct iovec *iov)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
-	struct iovec iov = { room.base, room.len };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control,
-			    .msg_controllen = sizeof(control) };
-	long ret = host_sys(SYS_recvmsg, fd, &m, MSG_DONTWAIT);
-	struct cmsghdr *c = ret > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+	size_t size = sizeof(control);
+	long ret = guise_counted_receive(&e->b->receive, fd, iov, control, &size);
+	struct msghdr m = { .msg_control = control, .msg_controllen = size };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	struct ucred writer;
 
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
@@ -246,11 +279,21 @@ static long receive_with_pid(struct stream_end *e, int fd, struct guise_iov room
 	return ret;
 }
 
-static long receive(struct stream_end *e, int fd, struct guise_iov room)
+static long receive(struct stream_end *e, int fd)
 {
-	if (e->passt && !e->b->pid)
-		return receive_with_pid(e, fd, room);
-	return host_sys(SYS_recvfrom, fd, room.base, room.len, MSG_DONTWAIT, NULL, NULL);
+	struct buffers *b = e->b;
+	struct guise_iov room = guise_framing_room(&b->in);
+	struct iovec iov = { room.base, room.len };
+	long ret;
+
+	guise_counted_begin(&b->receive);
+	guise_framing_begin(&b->in);
+	if (e->passt && !b->pid)
+		ret = receive_with_pid(e, fd, &iov);
+	else
+		ret = guise_counted_receive(&b->receive, fd, &iov, NULL, NULL);
+	guise_framing_came(&b->in, guise_counted(&b->receive));
+	return ret;
 }
 
 static int64_t stream_in(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
@@ -260,9 +303,9 @@ static int64_t stream_in(struct guise_link_port *port, const struct guise_iov *i
 	int reads = 0;
 	int64_t ret;
 
+	if (in->is.under_way) /* by a thread that was killed */
+		guise_framing_came(in, guise_counted(&e->b->receive));
 	for (;;) {
-		struct guise_iov room;
-
 		ret = guise_framing_get(in, iov, n);
 		if (ret >= 0)
 			return ret;
@@ -278,13 +321,11 @@ static int64_t stream_in(struct guise_link_port *port, const struct guise_iov *i
 		}
 		if (reads++ == STREAM_READS)
 			return -EAGAIN;
-		room = guise_framing_room(in);
-		ret = receive(e, port->fd[0], room);
+		ret = receive(e, port->fd[0]);
 		if (ret == -EINTR || ret == -EAGAIN)
 			return -EAGAIN;
 		if (ret <= 0)
 			return ret ? ret : -EPIPE;
-		guise_framing_came(in, (uint32_t)ret);
 	}
 }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from topology.content import Content
+from topology.killing import kill_clients
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.ping import PATIENT, numbers
@@ -201,3 +202,8 @@ def test_a_download_does_not_wait_for_what_passt_drops(user: UserSide, far: Name
         count = ["sh", "-c", f"socat -u TCP4:{user.peer}:7000 - | wc -c"]
         done = user.run(*count, seconds=100).expect()
     assert done.text.strip() == "100000000", done
+
+
+def test_killed_programs_leave_passt_in_step(user: UserSide) -> None:
+    """At passt's own MTU, at which a frame is mostly written in two parts."""
+    kill_clients(user, 150)

@@ -14,13 +14,15 @@ from pathlib import Path
 
 import pytest
 from topology.content import Content
+from topology.killing import kill_clients
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.process import Finished, eventually
-from topology.side import PYTHON, GuiseSide, HostSide, Side, program, wait_until_says
+from topology.side import PYTHON, GuiseSide, HostSide, Side, wait_until_says
 
 PEER = str(Path(__file__).resolve().with_name("qemu_peer.py"))
 NUMBER = 5
+PASST_MTU = 65520  # its own
 
 
 @pytest.fixture
@@ -59,22 +61,23 @@ def test_a_program_downloads_and_uploads_through_a_peer_with_qemus_framing(
     assert both_ways(stream) == on_host
 
 
-def kill_clients(stream: GuiseSide, rounds: int) -> None:
-    words = [PYTHON, program("kill_clients.py"), stream.peer, "5000", str(rounds)]
-    with stream.far.start(PYTHON, program("echo_server.py"), "5000") as server:
-        wait_until_says(server, "ready")
-        done = stream.run(*words, seconds=60 + rounds).expect()
-    assert done.text.splitlines() == [f"{rounds} rounds", "ok"], done
+def set_mtu(stream: GuiseSide, mtu: int) -> None:
+    stream.far.ip("link", "set", "peer0", "mtu", str(mtu))
+    stream.options[1] += f",mtu={mtu}"
 
 
-def test_killed_programs_leave_the_link_in_step(stream: GuiseSide) -> None:
+@pytest.mark.parametrize(("mtu", "rounds"), [(1500, 25), (PASST_MTU, 150)])
+def test_killed_programs_leave_the_link_in_step(stream: GuiseSide, mtu: int, rounds: int) -> None:
     """Whoever is killed in the middle of a frame leaves it to the others, whole."""
-    kill_clients(stream, 25)
+    set_mtu(stream, mtu)
+    kill_clients(stream, rounds)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_many_killed_programs_leave_the_link_in_step(stream: GuiseSide) -> None:
+@pytest.mark.parametrize("mtu", [1500, PASST_MTU])
+def test_many_killed_programs_leave_the_link_in_step(stream: GuiseSide, mtu: int) -> None:
+    set_mtu(stream, mtu)
     kill_clients(stream, 2500)
 
 
