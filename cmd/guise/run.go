@@ -214,7 +214,7 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	} else if f.verbose {
 		complain(fmt.Errorf("guise ls does not list this stack: %w", err))
 	}
-	h, err := s.prepare(socket, f.verbose, stop)
+	h, err := s.prepare(socket, stop)
 	if err != nil {
 		return err
 	}

@@ -277,7 +277,7 @@ func (w *wishes) link(key string, i int, l *config.Link) (*plan.Link, error) {
 
 // prepare makes the host ready, and then the stack, which answers at the socket unless
 // that is nil. When it fails, it has undone what it did.
-func (s *settings) prepare(socket *holder.Socket, verbose bool, stop <-chan os.Signal) (h *holder.Holder, err error) {
+func (s *settings) prepare(socket *holder.Socket, stop <-chan os.Signal) (h *holder.Holder, err error) {
 	defer func() {
 		if err != nil {
 			socket.Remove()
@@ -288,15 +288,13 @@ func (s *settings) prepare(socket *holder.Socket, verbose bool, stop <-chan os.S
 		return nil, err
 	}
 	defer closeAll(ports)
-	host, err := hostnet.Prepare(s.id, s.Links)
+	host, err := hostnet.Prepare(s.id, s.Links, holder.AnyEnding)
 	if err != nil {
 		return nil, err
 	}
 	defer host.CloseLinks()
-	if verbose {
-		for _, note := range host.Notes {
-			complain(errors.New(note))
-		}
+	for _, note := range host.Notes {
+		complain(errors.New(note))
 	}
 	if journal := host.Journal(); journal != "" {
 		self, err := os.Executable()

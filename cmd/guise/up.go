@@ -109,7 +109,7 @@ func (s *settings) up(socket *holder.Socket) error {
 		s.Control.Told[toldFile] = holder.Escape(s.file)
 	}
 	stop := catchSignals(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	h, err := s.prepare(socket, true, stop)
+	h, err := s.prepare(socket, stop)
 	if err != nil {
 		return err
 	}

@@ -150,6 +150,10 @@ int control_start(struct control *c, struct guise_server *v, const struct guests
 	c->began = guise_host_now();
 	c->epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
 	ret = c->epoll < 0 ? c->epoll : watch(c, c->listener, EVENT(LISTENER, 0));
+	/* The command line listens already. From now on the kernel says to who connects that it
+	 * is this process: an answer will come (internal/holder/client.go). */
+	if (ret >= 0)
+		ret = host_sys(SYS_listen, c->listener, CLIENTS);
 	if (ret < 0)
 		return guise_fail((int)-ret, "cannot serve the control socket: %s",
 				  strerror((int)-ret));

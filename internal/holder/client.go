@@ -72,8 +72,9 @@ func (e RefusedError) Error() string { return e.text }
 
 // Client is a connection to a holder.
 type Client struct {
-	id string
-	fd int
+	id   string
+	fd   int
+	peer int // the process that listens
 }
 
 // connectPatience is for a holder that is called by many.
@@ -83,8 +84,10 @@ const connectPatience = 2 * time.Second
 func Dial(path string) (*Client, error) { return Stack{ID: filepath.Base(path), path: path}.Dial() }
 
 // Dial connects to the holder of a stack.
-func (s Stack) Dial() (*Client, error) {
-	fd, err := connect(s.path, connectPatience)
+func (s Stack) Dial() (*Client, error) { return s.dial(connectPatience) }
+
+func (s Stack) dial(patience time.Duration) (*Client, error) {
+	fd, err := connect(s.path, patience)
 	switch {
 	case err == nil:
 	case errors.Is(err, unix.EAGAIN):
@@ -96,13 +99,14 @@ func (s Stack) Dial() (*Client, error) {
 	default:
 		return nil, fmt.Errorf("cannot connect to the holder of %s at %s: %w", s.ID, s.path, err)
 	}
-	c := &Client{s.ID, fd}
+	c := &Client{id: s.ID, fd: fd}
 	// A folder may have been everybody's once, and a socket in it anybody's.
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if own := os.Geteuid(); err != nil || own != 0 && peer.Uid != 0 && peer.Uid != uint32(own) {
 		c.Close()
 		return nil, RefusedError{fmt.Sprintf("%s is not yours: another user listens there; remove it, or name another folder in $GUISE_RUNDIR", s.path)}
 	}
+	c.peer = int(peer.Pid)
 	return c, nil
 }
 
@@ -189,6 +193,50 @@ func (c *Client) Status(patience time.Duration) (*Status, error) {
 		}
 	}
 	return s, nil
+}
+
+// endingPatience is how long AnyEnding waits for an answer: a holder that is not stopped
+// answers at once.
+const endingPatience = time.Second
+
+// AnyEnding says whether a stack of this user's is just about to give back what it has of
+// the host: its last program has left, and what that sent is delivered.
+//
+// A program's end is known to its holder before anybody else can hear of it, or at least
+// before the holder hears this question.
+func AnyEnding() bool {
+	answers := make(chan bool)
+	stacks := Stacks()
+	for _, s := range stacks {
+		go func() { answers <- s.ending() }()
+	}
+	any := false
+	for range stacks {
+		any = <-answers || any
+	}
+	return any
+}
+
+func (s Stack) ending() bool {
+	c, err := s.dial(endingPatience)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	// Whoever listens is still the process that the socket is named after: the stack has
+	// yet to begin.
+	if starter, _, _ := strings.Cut(s.Number(), "_"); starter == strconv.Itoa(c.peer) {
+		return false
+	}
+	if unix.Send(c.fd, []byte("status"), unix.MSG_NOSIGNAL) != nil {
+		return true
+	}
+	text, _, err := c.hear(endingPatience)
+	if err != nil {
+		return false
+	}
+	status := Status{}
+	return text == "" || json.Unmarshal([]byte(text), &status) == nil && status.Ending && status.Members == 0
 }
 
 // Ticket asks for the right to join the stack.

@@ -170,3 +170,48 @@ func TestAHolderThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
 		t.Errorf("expected ErrTime, got %v, %v", c, err)
 	}
 }
+
+func TestEndingIsWhatTheHolderSays(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GUISE_RUNDIR", dir)
+	s, err := Reserve("") // one that has yet to begin: nobody answers, and nobody waits for it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	start := time.Now()
+	if AnyEnding() || time.Since(start) > endingPatience {
+		t.Errorf("a stack that is being prepared counts as ending, or was waited for")
+	}
+	for answer, want := range map[string]bool{
+		"":                             true, // it hung up
+		`{"ending":true,"members":0}`:  true,
+		`{"ending":true,"members":2}`:  false,
+		`{"ending":false,"members":0}`: false,
+		"error you may not":            false,
+	} {
+		path := filepath.Join(dir, "1"+socketSuffix)
+		listener, err := listenAt(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			p := []unix.PollFd{{Fd: int32(listener.Fd()), Events: unix.POLLIN}}
+			unix.Poll(p, -1)
+			fd, _, err := unix.Accept(int(listener.Fd()))
+			if err != nil {
+				return
+			}
+			unix.Read(fd, make([]byte, 100))
+			if answer != "" {
+				unix.Write(fd, []byte(answer))
+			}
+			unix.Close(fd)
+		}()
+		if got := AnyEnding(); got != want {
+			t.Errorf("of a holder that answers %q: %v", answer, got)
+		}
+		listener.Close()
+		os.Remove(path)
+	}
+}

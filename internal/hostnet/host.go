@@ -46,9 +46,10 @@ type Host struct {
 }
 
 // Prepare opens the taps of the links, and makes those that guise is to make,
-// with all that the host needs for them. id names the changes. When it fails,
-// everything was undone.
-func Prepare(id string, links []*plan.Link) (h *Host, err error) {
+// with all that the host needs for them. id names the changes. ending says whether
+// there is a stack that gives back soon what it has. When it fails, everything was
+// undone.
+func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err error) {
 	h = &Host{}
 	if h.own, err = choose(links); err != nil {
 		return nil, err
@@ -64,7 +65,10 @@ func Prepare(id string, links []*plan.Link) (h *Host, err error) {
 		return nil, access.Refuse("to make a tap takes CAP_NET_ADMIN, which you do not have; use sudo, or leave --link out to go through " +
 			"passt, or --link tap:NAME with a tap of your own (sudo guise setup makes one), or --link none for a stack with lo only")
 	}
-	awaitAddresses(links) // without the lock, which a holder takes to give them back
+	// Without the lock, which a holder takes to give them back.
+	if note := awaitAddresses(links, ending); note != "" {
+		h.Notes = append(h.Notes, note)
+	}
 	l, err := journal.Lock()
 	if err != nil {
 		return nil, err

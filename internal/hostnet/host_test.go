@@ -4,9 +4,11 @@ package hostnet
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,13 +54,17 @@ func state(t *testing.T) string {
 	return all + strings.Join(left, "\n")
 }
 
+// Whether a stack is just ending.
+func yes() bool { return true }
+func no() bool  { return false }
+
 func prepare(t *testing.T, specs ...string) (*Host, []*plan.Link) {
 	t.Helper()
 	links, err := plan.ParseLinks(specs, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := Prepare("test", links)
+	h, err := Prepare("test", links, no)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +249,7 @@ func TestAddressesTheUserNames(t *testing.T) {
 	if err := plan.AddAddress(links, "198.51.100.9/24"); err != nil {
 		t.Fatal(err)
 	}
-	h, err := Prepare("test", links)
+	h, err := Prepare("test", links, no)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +266,7 @@ func TestAddressesTheUserNames(t *testing.T) {
 	if err := plan.AddAddress(links, "192.0.2.9/25"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Prepare("test", links); !errors.As(err, &access.Refusal{}) || !strings.Contains(err.Error(), "192.0.2.0/24") &&
+	if _, err := Prepare("test", links, no); !errors.As(err, &access.Refusal{}) || !strings.Contains(err.Error(), "192.0.2.0/24") &&
 		!strings.Contains(err.Error(), "192.0.2.7/24") {
 		t.Errorf("an address of the host's network: %v", err)
 	}
@@ -277,18 +283,18 @@ func TestAddressesOfAStackThatIsJustEnding(t *testing.T) {
 		}
 		return links
 	}
-	first, err := Prepare("first", named())
+	first, err := Prepare("first", named(), no)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Prepare("second", named()); !errors.As(err, &access.Refusal{}) || !strings.Contains(err.Error(), "198.51.100.1/24") {
+	if _, err := Prepare("second", named(), no); !errors.As(err, &access.Refusal{}) || !strings.Contains(err.Error(), "198.51.100.1/24") {
 		t.Errorf("the address of a stack that stays: %v", err)
 	}
 	ending := exec.Command("sh", "-c", "sleep 0.1; ip link delete guise0")
 	if err := ending.Start(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := Prepare("second", named())
+	second, err := Prepare("second", named(), yes)
 	if err := ending.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -304,11 +310,66 @@ func TestAddressesOfAStackThatIsJustEnding(t *testing.T) {
 	undone(t, before)
 }
 
+func TestOneStackAfterAnotherHasTheSameAddresses(t *testing.T) {
+	host(t)
+	before := state(t)
+	first, had := prepare(t, "tap")
+	beside, others := prepare(t, "tap")
+	if had[0].Addresses[0] == others[0].Addresses[0] {
+		t.Errorf("two stacks have %v", had[0].Addresses)
+	}
+	ending := exec.Command("sh", "-c", "sleep 0.1; ip link delete guise0")
+	if err := ending.Start(); err != nil {
+		t.Fatal(err)
+	}
+	links, _ := plan.ParseLinks([]string{"tap"}, true)
+	second, err := Prepare("second", links, func() bool {
+		_, err := net.InterfaceByName("guise0")
+		return err == nil
+	})
+	if err := ending.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(links[0].Addresses, had[0].Addresses) || len(second.Notes) > 0 {
+		t.Errorf("after a stack with %v: one with %v, %q", had[0].Addresses, links[0].Addresses, second.Notes)
+	}
+	for _, h := range []*Host{first, second, beside} {
+		if err := h.Undo(); err != nil {
+			t.Error(err)
+		}
+	}
+	undone(t, before)
+}
+
+func TestStackThatEndsForLongIsNotWaitedFor(t *testing.T) {
+	host(t)
+	before := state(t)
+	first, _ := prepare(t, "tap")
+	links, _ := plan.ParseLinks([]string{"tap"}, true)
+	second, err := Prepare("second", links, yes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(second.Notes) != 1 || !strings.Contains(second.Notes[0], "10.213.0.9/32 is still in use") &&
+		!strings.Contains(second.Notes[0], "10.213.0.9/30 is still in use") {
+		t.Errorf("notes: %q", second.Notes)
+	}
+	for _, h := range []*Host{first, second} {
+		if err := h.Undo(); err != nil {
+			t.Error(err)
+		}
+	}
+	undone(t, before)
+}
+
 func TestFailureInTheMiddleIsUndone(t *testing.T) {
 	host(t)
 	before := state(t)
 	links, _ := plan.ParseLinks([]string{"tap", "tap:up0"}, true)
-	if _, err := Prepare("test", links); !errors.As(err, &access.Refusal{}) || !strings.Contains(err.Error(), "up0") {
+	if _, err := Prepare("test", links, no); !errors.As(err, &access.Refusal{}) || !strings.Contains(err.Error(), "up0") {
 		t.Errorf("a bridge as a tap: %v", err)
 	}
 	undone(t, before)
@@ -322,7 +383,7 @@ func TestTapOfTheUsersIsOpenedAndLeftAlone(t *testing.T) {
 	if h.Journal() != "" || len(h.Links) != 1 || len(links[0].Addresses) != 0 {
 		t.Errorf("got the journal %q, %d taps, %v", h.Journal(), len(h.Links), links[0].Addresses)
 	}
-	if _, err := Prepare("test", links); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := Prepare("test", links, no); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second time: %v", err)
 	}
 	fd := int(h.Links[0].Fd())

@@ -3,8 +3,8 @@
 package hostnet
 
 import (
+	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"guise/internal/hostnet/survey"
@@ -23,22 +23,49 @@ func patiently(try func() (done bool)) {
 	}
 }
 
-// awaitAddresses waits while a tap of another stack has what the user named for these.
-func awaitAddresses(links []*plan.Link) {
-	var named []netip.Prefix
-	for _, l := range links {
-		if l.Auto() {
-			named = append(named, l.Addresses...)
-		}
-	}
-	if len(named) == 0 {
-		return
-	}
+// awaitAddresses waits while a stack that is ending has what these links would have without
+// it: the networks that the user named, or else the first ones that are free. So what is run
+// one after the other has the same addresses. When time is up, a sentence says so.
+func awaitAddresses(links []*plan.Link, ending func() bool) (note string) {
+	var held netip.Prefix
 	patiently(func() bool {
 		s, err := survey.Host()
-		return err != nil || !slices.ContainsFunc(named, func(stack netip.Prefix) bool {
-			_, used := s.Stacks.By(stack.Masked())
-			return used
-		})
+		if err != nil {
+			return true
+		}
+		if held = heldByStacks(s, links); held.IsValid() && !ending() {
+			held = netip.Prefix{}
+		}
+		return !held.IsValid()
 	})
+	if !held.IsValid() {
+		return ""
+	}
+	return fmt.Sprintf("%s is still in use: a stack goes on delivering what its program sent (guise ls lists it)", held)
+}
+
+// heldByStacks is a network of the host's on the tap of a stack, where these links would have
+// that network if there were no other stacks.
+func heldByStacks(s *survey.Survey, links []*plan.Link) netip.Prefix {
+	alone := s.WithoutStacks()
+	for _, l := range links {
+		if !l.Auto() {
+			continue
+		}
+		wanted := l.Addresses
+		if len(wanted) == 0 {
+			four, err := alone.Free4()
+			if err != nil {
+				continue
+			}
+			wanted = []netip.Prefix{four.Stack}
+			alone = append(alone, four.Stack.Masked())
+		}
+		for _, a := range wanted {
+			if used, held := s.Stacks.By(a.Masked()); held {
+				return used
+			}
+		}
+	}
+	return netip.Prefix{}
 }

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import array
-import contextlib
 import json
 import os
 import re
 import signal
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,17 +111,6 @@ def test_without_a_stack_there_is_only_the_heading(run_dir: Path) -> None:
     assert not run_dir.exists()
 
 
-@contextlib.contextmanager
-def deaf(far: Namespace) -> Iterator[None]:
-    """Nothing that a stack sends arrives in far."""
-    chain = '{ type filter hook input priority 0; iifname "guise*" drop; }'
-    far.run("nft", f"add table inet deaf; add chain inet deaf in {chain}").expect()
-    try:
-        yield
-    finally:
-        far.run("nft", "delete table inet deaf").expect()
-
-
 def test_a_stack_that_still_delivers_is_said_to_be_ending(
     far: Namespace, guise: GuiseSide, leftovers: Leftovers
 ) -> None:
@@ -139,7 +126,7 @@ def test_a_stack_that_still_delivers_is_said_to_be_ending(
         with guise.start(PYTHON, "-c", script, stdin=-1) as program:
             wait_until_says(program, "ready")
             with server.accept()[0] as client:
-                with deaf(far):
+                with far.deaf("guise*"):
                     assert program.stdin
                     program.stdin.write(b"\n")
                     program.stdin.flush()

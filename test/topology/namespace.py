@@ -99,6 +99,16 @@ class Namespace:
         tables = (entry["table"] for entry in listing["nftables"] if "table" in entry)
         return {f"{table['family']} {table['name']}" for table in tables}
 
+    @contextlib.contextmanager
+    def deaf(self, interface: str) -> Iterator[None]:
+        """Nothing arrives by that interface."""
+        chain = f'{{ type filter hook input priority 0; iifname "{interface}" drop; }}'
+        self.run("nft", f"add table inet deaf; add chain inet deaf in {chain}").expect()
+        try:
+            yield
+        finally:
+            self.run("nft", "delete table inet deaf").expect()
+
     def sysctls(self) -> dict[str, str]:
         """Of the network, those that somebody sets. /proc/sys/net is the reading thread's own."""
         found = {}

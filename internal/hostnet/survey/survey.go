@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -98,6 +99,11 @@ func (s *Survey) take(n *net.IPNet, stacks bool) {
 			}
 		}
 	}
+}
+
+// WithoutStacks is what would be taken if the host had no stacks.
+func (s *Survey) WithoutStacks() Networks {
+	return slices.DeleteFunc(slices.Clone(s.Taken), func(p netip.Prefix) bool { return slices.Contains(s.Stacks, p) })
 }
 
 // FreeName is the first name for a tap that no interface has.
