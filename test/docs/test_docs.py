@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from topology.side import BUILD
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("GUISE_BUILD", ROOT / "build"))
 MANUAL = ROOT / "docs/guise.1"
 ARCHITECTURE = ROOT / "docs/architecture.md"
 SPECIFICATION = ROOT / "SPECIFICATION.md"

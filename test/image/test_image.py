@@ -2,15 +2,14 @@
 """What is built may be shared between processes and loaded into any program: its pages are
 either written or executed, its code is never patched, and it brings no names but its own."""
 
-import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from topology.side import BUILD
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("GUISE_BUILD", ROOT / "build"))
 KERNEL = BUILD / "guise-kernel"
 LIBRARY = BUILD / "libguise.so"
 PRELOAD = BUILD / "libguise-preload.so"

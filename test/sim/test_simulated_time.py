@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
+from topology.side import BUILD
 
-BUILD = Path(__file__).resolve().parents[2] / "build"
 TRANSFER = BUILD / "test" / "sim" / "transfer"
 MEGABYTE = 1_000_000
 
