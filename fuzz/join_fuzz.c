@@ -7,10 +7,11 @@
  *
  * A turn sends one message over the ticket, from a proper request to noise,
  * with descriptors of all kinds and numbers, or lets a member speak on its
- * channel, where one that was only expected may arrive. Whatever came: a request is answered at most once and well-formed,
- * the proper ones are admitted and no other, and a refusal leaves no descriptor
- * open, no place taken and no member behind. A part of the turns judges a
- * damaged answer instead, as a joiner does.
+ * channel, where one that was only expected may arrive. Whatever came: a
+ * request gets at most one answer, which is well-formed; the proper ones are
+ * admitted and no other; and a refusal leaves no descriptor open, no place taken
+ * and no member behind. A part of the turns judges a damaged answer instead, as
+ * a joiner does.
  */
 #include "turns.h"
 

@@ -36,18 +36,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "guis
 GO = "make/go"
 UNIT_TEST_SECONDS = 300
 SKIPPED = 77  # exit status of a unit test that cannot run here
-C_FOLDERS = (
-    "lib/",
-    "preload/",
-    "holder/",
-    "relay/",
-    "capture/",
-    "bench/",
-    "examples/",
-    "fuzz/",
-    "include/",
-    "test/",
-)
+COLUMNS = 100  # of a line of C or assembler, with tabs of eight
 NEEDS_LICENSE = {".c", ".h", ".S", ".go", ".py", ".sh", ".mk", ".env"}
 
 
@@ -119,8 +108,9 @@ def with_suffix(files: Iterable[str], *suffixes: str) -> list[str]:
     return [f for f in files if f.endswith(suffixes)]
 
 
-def host_c(files: Iterable[str], *suffixes: str) -> list[str]:
-    return [f for f in with_suffix(files, *suffixes) if f.startswith(C_FOLDERS)]
+def host_c(files: Iterable[str]) -> list[str]:
+    """What the port in linux/ has is compiled with the kernel's own headers."""
+    return [f for f in with_suffix(files, ".c") if not f.startswith("linux/")]
 
 
 def is_script(name: str, interpreter: bytes) -> bool:
@@ -193,6 +183,22 @@ def license_lines(files: list[str]) -> tuple[bool, str]:
     return not bad, "".join(bad)
 
 
+def lines_of_c(files: list[str]) -> tuple[bool, str]:
+    """What clang-format leaves as it is: comments, and assembler. A message stays in one piece, so
+    that it is found by a search: its line may be longer."""
+    bad = []
+    for name in files:
+        for number, line in enumerate(Path(name).read_text(encoding="utf-8").split("\n"), 1):
+            width = len(line.expandtabs(8))
+            if width > COLUMNS and '"' not in line:
+                bad.append(f"{name}:{number}: {width} columns, {COLUMNS} at most\n")
+            if line != line.rstrip():
+                bad.append(f"{name}:{number}: blanks at the end of the line\n")
+            if " \t" in line:
+                bad.append(f"{name}:{number}: a blank before a tab\n")
+    return not bad, "".join(bad)
+
+
 def pinned(name: str) -> str:
     pins = Path("versions.env").read_text(encoding="utf-8")
     version = re.search(rf"^{name}=(\S+)$", pins, re.MULTILINE)
@@ -218,15 +224,17 @@ def lint() -> Tally:
     files = sources()
     python = python_sources(files)
     go = with_suffix(files, ".go")
-    c = host_c(files, ".c")
+    c = host_c(files)
+    formatted, in_lines = with_suffix(files, ".c", ".h"), with_suffix(files, ".c", ".h", ".S")
     # Tests do on purpose what clang-tidy looks for.
     product = [f for f in c if not f.startswith("test/") and not f.endswith("_test.c")]
     linters: dict[str, tuple[list[str], Callable[[], tuple[bool, str]]]] = {
         "license lines": (files, lambda: license_lines(files)),
         "clang-format": (
-            c,
-            lambda: execute(["clang-format", "--dry-run", "-Werror", *host_c(files, ".c", ".h")]),
+            formatted,
+            lambda: execute(["clang-format", "--dry-run", "-Werror", *formatted]),
         ),
+        "lines of C": (in_lines, lambda: lines_of_c(in_lines)),
         "clang-tidy": (product, lambda: clang_tidy(product)),
         "gofmt": (go, lambda: silent([gofmt(), "-l", *go])),
         "go vet": (go, lambda: execute([*go_tool, "vet", "./..."])),
@@ -254,7 +262,7 @@ def lint() -> Tally:
 def format_sources() -> Tally:
     files = sources()
     for command, subject in (
-        (["clang-format", "-i"], host_c(files, ".c", ".h")),
+        (["clang-format", "-i"], with_suffix(files, ".c", ".h")),
         ([gofmt(), "-w"], with_suffix(files, ".go")),
         (["ruff", "format", "--quiet"], python_sources(files)),
     ):

@@ -3,8 +3,9 @@
  * Numbers: close, dup and fcntl of descriptors behind which the stack stands.
  *
  * A private socket has two descriptors, the host's (the placeholder: the number
- * that the program knows) and the stack's. They are made and closed together, in an order that never leaves a number of the
- * host that the table knows without the stack's descriptor behind it:
+ * that the program knows) and the stack's. They are made and closed together, in
+ * an order in which a number that the table knows always has the stack's
+ * descriptor behind it:
  *
  *	making	stack's descriptor, host's number, entry
  *	closing	entry, stack's descriptor, host's number

@@ -14,8 +14,10 @@
 HOOK const char *__asan_default_options(void);
 HOOK const char *__tsan_default_suppressions(void);
 
-/* Of a program's leaks it is told as it wishes; a guise that is itself built with the sanitizer runs
- * all sorts of programs, and is told only if somebody asks. */
+/*
+ * Leaks are reported as the program's own options say. A guise that is itself built with the
+ * sanitizer runs all sorts of programs: there leaks are reported only on request.
+ */
 const char *__asan_default_options(void)
 {
 #ifdef __SANITIZE_ADDRESS__

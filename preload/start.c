@@ -151,7 +151,7 @@ bool preload_borrowed(void)
 	return host_sys(SYS_getpid) != preload.pid;
 }
 
-/* The place that this program was given, "DESCRIPTOR:INODE"; neither of the two is left to chance. */
+/* The place that this program was given, "DESCRIPTOR:INODE"; both are checked. */
 static void read_place(void)
 {
 	const char *text = getenv("GUISE_PLACE");

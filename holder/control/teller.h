@@ -16,7 +16,10 @@ struct teller {
 };
 
 void teller_init(struct teller *t);
-/* Has the client told what only the stack knows. Never waits; where it cannot be, nothing is said. */
+/*
+ * Tells the client what only the stack knows. Never waits; a client that cannot be told is told
+ * nothing.
+ */
 void teller_ask(struct teller *t, struct guise_stack *s, int client);
 void teller_stop(struct teller *t);
 

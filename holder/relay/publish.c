@@ -11,7 +11,8 @@
  * and the port is closed again.
  *
  * A server is looked for on the stack's loopback, then on its addresses; where there are
- * guests, in their namespace, on their addresses. It sees the client as 169.254.77.2 or fd67:7569:7365::2, addresses that nobody else has.
+ * guests, in their namespace, on their addresses. It sees the client as 169.254.77.2 or
+ * fd67:7569:7365::2, addresses that nobody else has.
  *
  * While it does not listen the socket is without SO_REUSEADDR, so that nobody else
  * may listen on its port.

@@ -112,8 +112,7 @@ struct guise_proc {
 	uint32_t untraced;   /* the holder is not its tracer */
 	uint64_t leader;     /* struct task_struct * of the thread group leader */
 	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
-	uint64_t
-		marks; /* struct guise_mark[]: what its program is to find; preload/process/exec.c */
+	uint64_t marks;      /* struct guise_mark[], for its program; preload/process/exec.c */
 	uint32_t marks_n;
 	uint32_t ask;       /* futex: enum guise_ask; lib/region/ask.c */
 	int32_t ask_about;  /* a pid, or 0: its own */

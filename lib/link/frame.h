@@ -18,8 +18,8 @@
 
 /*
  * Whether a received frame makes sense: total bytes with its virtio-net header, which
- * lies at hdr; header is one of the two above. Only what the header and the length can tell; what depends on
- * the packet (is it TCP, where does its header end) the port looks at itself.
+ * lies at hdr; header is one of the two above. Only the header and the length are looked
+ * at; what depends on the packet (is it TCP, where does its header end) the port checks.
  */
 bool guise_frame_ok(const void *hdr, int64_t total, size_t header);
 

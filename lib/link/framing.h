@@ -64,7 +64,8 @@ int64_t guise_framing_get(struct guise_framing *f, const struct guise_iov *iov, 
 /*
  * Out: appends the frame whose virtio-net header is iov[0], which is left
  * out, without its first `sent` bytes (of length and frame), of which there
- * may be some when there is nothing before it. Bytes of the frame with the header; -EAGAIN: no room; -EMSGSIZE: no frame.
+ * may be some when there is nothing before it. Returns the bytes of the frame
+ * with the header; -EAGAIN: no room; -EMSGSIZE: no frame.
  */
 int64_t guise_framing_put(struct guise_framing *f, const struct guise_iov *iov, uint32_t n,
 			  uint32_t sent);

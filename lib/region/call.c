@@ -43,8 +43,8 @@ static bool await_end(struct guise_stack *s, struct guise_slot *slot)
 }
 
 /*
- * Its thread was stopped in this wait, and goes on: for the kernel a signal without a handler. Calls
- * that would be begun anew with the rest of their time, which is not known here, sleep on.
+ * Its thread was stopped in this wait, and goes on: for the kernel a signal without a handler.
+ * Calls that would be begun anew with the rest of their time, which is not known here, sleep on.
  */
 static bool was_stopped(const struct guise_slot *slot)
 {

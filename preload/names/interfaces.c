@@ -211,7 +211,8 @@ static void take_address(struct entries *to, struct nlmsghdr *h)
 		case IFA_BROADCAST:
 			take_inet(&e->other, i, a);
 			break;
-		case IFA_LOCAL: /* then IFA_ADDRESS, which came before, is the far end, if only in name */
+		case IFA_LOCAL:
+			/* Then IFA_ADDRESS, which came before, is the far end, if only in name. */
 			e->other = e->addr;
 			take_inet(&e->addr, i, a);
 			break;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Calls that end what a process may do. First, those that end it at once, its other threads with it, wherever they
- * are: before that they are kept out of the stack (lib/region/leave.c). exit() is
- * not among them: it runs destructors, of which the library has one.
+ * Calls that end a process, or what it may do. First, those that end it at once,
+ * with its other threads, wherever they are: before that, these are kept out of
+ * the stack (lib/region/leave.c). exit() is not among them: it runs destructors,
+ * of which the library has one.
  *
  * In a vfork child nothing is done: the threads are the parent's and go on. A
  * program with a handler for SIGABRT may come back from abort() by a jump.

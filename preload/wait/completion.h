@@ -13,8 +13,10 @@ void completion_lock(void);
 void completion_unlock(void);
 /* A request is done: whoever waits looks again. Under the lock. */
 void completion_tell(void);
-/* Until over(list, n), which is asked under the lock, as the caller holds it. 0, ETIMEDOUT or EINTR.
- * A cancellation point, which gives up the lock. */
+/*
+ * Waits until over(list, n), which is asked under the lock; the caller holds it. 0, ETIMEDOUT or
+ * EINTR. A cancellation point, which gives up the lock.
+ */
 int completion_wait(bool (*over)(const void *const list[], int n), const void *const list[], int n,
 		    const struct timespec *timeout);
 /* Says so as the caller wished: a signal has this code. -1 with errno if that cannot be. */

@@ -89,3 +89,40 @@ def test_a_unit_test_has_passed_when_it_came_to_its_end(
     program.chmod(0o755)
     monkeypatch.setenv("UNIT_TESTS", str(program))
     assert check.unit() == check.Tally(*outcome)
+
+
+def test_lines_of_c_that_clang_format_leaves_alone(check: ModuleType, tmp_path: Path) -> None:
+    """Comments and assembler; a message may be longer, so that it stays in one piece."""
+    source = tmp_path / "source.c"
+    good = f'/* {"x" * 94} */\n\tint x; /* {"x" * 78} */\n\tsay("{"x" * 100}");\n'
+    source.write_text(good)
+    assert check.lines_of_c([str(source)]) == (True, "")
+    for line, finding in (
+        (f"/* {'x' * 95} */", "101 columns, 100 at most"),
+        (f"\tint x; /* {'x' * 80} */", "101 columns, 100 at most"),
+        ("int x; ", "blanks at the end of the line"),
+        ("int x; \t/* why */", "a blank before a tab"),
+    ):
+        source.write_text(good + line + "\n")
+        assert check.lines_of_c([str(source)]) == (False, f"{source}:4: {finding}\n")
+
+
+def test_the_port_and_every_folder_of_the_host_side_are_linted(
+    check: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new folder needs no entry, and the kernel's side has none of its own."""
+    seen: dict[str, set[str]] = {}
+
+    def execute(command: list[str]) -> tuple[bool, str]:
+        folders = {word.rpartition("/")[0] for word in command if word.endswith((".c", ".h"))}
+        seen.setdefault(command[0], set()).update(folders)
+        return True, ""
+
+    monkeypatch.setattr(check, "execute", execute)
+    monkeypatch.setattr(check, "gofmt", lambda: "gofmt")
+    monkeypatch.setattr(check, "clang_tidy", lambda files: execute(["clang-tidy", *files]))
+    check.lint()
+    here = {f.rpartition("/")[0] for f in check.sources() if f.endswith(".c")}
+    assert here <= seen["clang-format"]
+    assert {f for f in here if not f.startswith(("linux/", "test/"))} <= seen["clang-tidy"]
+    assert "linux/arch/guise/kernel" not in seen["clang-tidy"]

@@ -163,7 +163,10 @@ def run_wrong(tmp_path: Path, tree: Path, mistake: str) -> tuple[int, list[str]]
 @pytest.mark.parametrize(
     ("mistake", "words"),
     [
-        ("overflow", r"ERROR: AddressSanitizer: heap-buffer-overflow(?:.*\n)+?.* preload/wait/poll.c:"),
+        (
+            "overflow",
+            r"ERROR: AddressSanitizer: heap-buffer-overflow(?:.*\n)+?.* preload/wait/poll.c:",
+        ),
         ("misaligned", r"preload/wait/poll.c:\d+:\d+: runtime error: .* misaligned address"),
     ],
 )

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Handlers of signals that find a thread in a call: what they may do, and what stays of the call. */
+/* Handlers of signals that find a thread in a call: what they may do, what stays of the call. */
 #include "call.h"
 
 #include <netinet/tcp.h>
@@ -374,7 +374,7 @@ CASE(handler_let_through_by_a_mask)
 	SHOW(caught);
 }
 
-/* ---- timers, descriptors and other sources ---------------------------------------------------- */
+/* ---- timers, descriptors and other sources --------------------------------------------------- */
 
 CASE(handler_of_a_timer)
 {
@@ -431,7 +431,7 @@ CASE(signals_read_from_a_descriptor)
 	SHOW(poll(p, 2, 0));
 }
 
-/* ---- SIGPIPE ------------------------------------------------------------------------------------ */
+/* ---- SIGPIPE --------------------------------------------------------------------------------- */
 
 static siginfo_t pipe_info;
 
@@ -528,7 +528,7 @@ CASE(broken_pipes_end_the_program)
 	BREAKING(END)
 }
 
-/* ---- libc's own signals, and faults -------------------------------------------------------------- */
+/* ---- libc's own signals, and faults ---------------------------------------------------------- */
 
 static long recv_then_uid(struct attempt *a)
 {

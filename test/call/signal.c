@@ -107,7 +107,7 @@ static void interrupt(const struct waiting *w, int fd, int peer, const char *how
 	MUST(!pthread_kill(a.thread, SIGUSR1));
 	while (caught == before)
 		nanosleep(&moment, NULL);
-	/* Waits on: asleep for a while. Who is about to come back may not get a processor for long. */
+	/* Waits on: asleep for a while. One about to return may not get a processor for long. */
 	for (int asleep = 0; asleep < 50 && !__atomic_load_n(&a.done, __ATOMIC_ACQUIRE);) {
 		asleep = sleeps(a.tid) ? asleep + 1 : 0;
 		nanosleep(&moment, NULL);

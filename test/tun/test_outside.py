@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Programs that guise cannot be loaded into: `guise run` recognises one that it is given
-(cmd/guise/program.go), the preload library one that is started later (preload/process/outside.c), and the
-two know the same ones by the same examples."""
+(cmd/guise/program.go), the preload library one that is started later (preload/process/outside.c),
+and the two know the same ones by the same examples."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ void guise_take_work(void)
 
 	if (READ_ONCE(guise_region.vcpu->irq_pending)) {
 		local_irq_save(flags);
-		guise_interrupt(__atomic_exchange_n(&guise_region.vcpu->irq_pending, 0,
-						    __ATOMIC_ACQ_REL));
+		guise_interrupt(
+			__atomic_exchange_n(&guise_region.vcpu->irq_pending, 0, __ATOMIC_ACQ_REL));
 		local_irq_restore(flags);
 	}
 	if (!task) {

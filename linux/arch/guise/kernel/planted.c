@@ -85,9 +85,12 @@ static const struct {
 	const char *name;
 	void (*plant)(void);
 } bugs[] = {
-	{ "inversion", plant_inversion }, { "sleep", plant_sleep },
-	{ "leak", plant_leak }, { "overrun", plant_overrun },
-	{ "use-after-free", plant_use_after_free }, { "list", plant_list },
+	{ "inversion", plant_inversion },
+	{ "sleep", plant_sleep },
+	{ "leak", plant_leak },
+	{ "overrun", plant_overrun },
+	{ "use-after-free", plant_use_after_free },
+	{ "list", plant_list },
 };
 
 static int __init guise_plant_bug(void)

@@ -9,9 +9,11 @@
  * parks. While its host thread is away the task stays current as long as
  * nobody else needs the virtual CPU: the next call costs two stack switches.
  *
- * Pid 1 makes the leaders, but those of processes that come from others (heir.c). Another thread, since it must wait and joins must
- * not, ends the processes that the holder says are dead: their tasks become orphans, which any carrier may run, get SIGKILL,
- * and close what they had open as any process does that is killed.
+ * Pid 1 makes the leaders, except those that come from another process by fork or
+ * exec (heir.c). Another kernel thread ends the processes that the holder says are
+ * dead, because that waits and a join must not: their tasks become orphans, which
+ * any carrier may run, get SIGKILL, and close what they had open as any process
+ * does that is killed.
  */
 #include <linux/completion.h>
 #include <linux/file.h>

@@ -136,21 +136,24 @@ static long guise_sendmmsg(u64 fd, u64 msgs, u64 n, u64 flags, u64 a, u64 b)
 
 static long guise_recvmmsg(u64 fd, u64 msgs, u64 n, u64 flags, u64 timeout, u64 a)
 {
-	return flags & OF_32_BITS ? -EINVAL :
-	       sys_recvmmsg(fd, (void __user *)msgs, n, flags, (void __user *)timeout);
+	if (flags & OF_32_BITS)
+		return -EINVAL;
+	return sys_recvmmsg(fd, (void __user *)msgs, n, flags, (void __user *)timeout);
 }
 
 /* The definitions differ in their parameters' types only: all are registers. */
 #define CALL(name) [__NR_##name] = (guise_call_t)(void *)sys_##name
 
+/* Several in a line. */
+/* clang-format off */
 static const guise_call_t guise_calls[__NR_syscalls] = {
 	/* Sockets. */
 	CALL(socket), CALL(socketpair), CALL(bind), CALL(listen), CALL(accept),
 	CALL(accept4), CALL(connect), CALL(shutdown), CALL(getsockname),
 	CALL(getpeername), CALL(sendto), CALL(recvfrom),
 	[__NR_sendmsg] = guise_sendmsg, [__NR_recvmsg] = guise_recvmsg,
-	[__NR_sendmmsg] = guise_sendmmsg, [__NR_recvmmsg] = guise_recvmmsg, [__NR_setsockopt] = guise_setsockopt,
-	CALL(getsockopt),
+	[__NR_sendmmsg] = guise_sendmmsg, [__NR_recvmmsg] = guise_recvmmsg,
+	[__NR_setsockopt] = guise_setsockopt, CALL(getsockopt),
 	/* Files: sockets, and the stack's /proc and /sys. */
 	CALL(read), CALL(write), CALL(readv), CALL(writev), CALL(pread64),
 	CALL(pwrite64), CALL(preadv), CALL(pwritev), CALL(preadv2),
@@ -158,7 +161,8 @@ static const guise_call_t guise_calls[__NR_syscalls] = {
 	CALL(openat), CALL(close), CALL(close_range), CALL(dup), CALL(dup3),
 	[__NR3264_fcntl] = (guise_call_t)(void *)sys_fcntl, CALL(ioctl),
 	CALL(getdents64), CALL(statx), CALL(readlinkat), CALL(mkdirat), CALL(unlinkat),
-	CALL(mknodat), CALL(mount), [__NR_umount2] = (guise_call_t)(void *)sys_umount, CALL(faccessat),
+	CALL(mknodat), CALL(mount), CALL(faccessat),
+	[__NR_umount2] = (guise_call_t)(void *)sys_umount,
 	CALL(splice), CALL(tee), [__NR3264_sendfile] = (guise_call_t)(void *)sys_sendfile64,
 	CALL(pipe2), CALL(fsync),
 	/* Waiting. */
@@ -169,10 +173,12 @@ static const guise_call_t guise_calls[__NR_syscalls] = {
 	CALL(clock_getres), CALL(gettimeofday),
 	/* Processes and namespaces. */
 	CALL(getpid), CALL(getppid), CALL(gettid), CALL(getuid), CALL(geteuid),
-	CALL(getgid), CALL(getegid), CALL(setns), CALL(unshare), [__NR_uname] = (guise_call_t)(void *)sys_newuname,
+	CALL(getgid), CALL(getegid), CALL(setns), CALL(unshare),
+	[__NR_uname] = (guise_call_t)(void *)sys_newuname,
 	CALL(sysinfo), CALL(sched_yield), CALL(kill), CALL(tgkill),
 	CALL(prlimit64), CALL(capget), CALL(capset), CALL(sethostname),
 };
+/* clang-format on */
 
 long guise_syscall(u64 nr, const u64 arg[6])
 {

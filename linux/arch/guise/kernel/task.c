@@ -66,7 +66,8 @@ void flush_thread(void)
 /* Leaves the carrier's hands: continues its host context. */
 void guise_park(void)
 {
-	guise_leave((u64 *)&current->thread.sp, &guise_carrier()->host_sp, &guise_region.vcpu->entered);
+	guise_leave((u64 *)&current->thread.sp, &guise_carrier()->host_sp,
+		    &guise_region.vcpu->entered);
 }
 
 /* Called by the host side, holding the virtual CPU: continues what is parked. */
@@ -117,8 +118,7 @@ void ptrace_disable(struct task_struct *child)
 {
 }
 
-long arch_ptrace(struct task_struct *child, long request, unsigned long addr,
-		 unsigned long data)
+long arch_ptrace(struct task_struct *child, long request, unsigned long addr, unsigned long data)
 {
 	return -EIO;
 }

@@ -11,15 +11,15 @@
  * small frames whole, then big chunks. What a frame did not use stays here for
  * the next one.
  */
-#define GUISE_RX_CHUNK_ORDER	3
-#define GUISE_RX_CHUNK		(PAGE_SIZE << GUISE_RX_CHUNK_ORDER)
-#define GUISE_RX_CHUNKS		3	/* 4 KiB + 96 KiB > 64 KiB + headers */
+#define GUISE_RX_CHUNK_ORDER 3
+#define GUISE_RX_CHUNK       (PAGE_SIZE << GUISE_RX_CHUNK_ORDER)
+#define GUISE_RX_CHUNKS      3 /* 4 KiB + 96 KiB > 64 KiB + headers */
 
 struct guise_link_dev {
 	struct net_device *dev;
 	struct napi_struct napi;
-	struct timer_list retry;	/* of a receive that found no memory */
-	struct guise_link *link;	/* in the region's header */
+	struct timer_list retry; /* of a receive that found no memory */
+	struct guise_link *link; /* in the region's header */
 	u32 index;
 	struct page *head;
 	struct page *chunk[GUISE_RX_CHUNKS];

@@ -18,8 +18,8 @@
 
 #include "link.h"
 
-#define GUISE_RX_COPY	256	/* frames up to this are copied whole */
-#define GUISE_RX_HEAD	128	/* else so much of them is linear */
+#define GUISE_RX_COPY 256 /* frames up to this are copied whole */
+#define GUISE_RX_HEAD 128 /* else so much of them is linear */
 
 static bool guise_rx_refill(struct guise_link_dev *gl)
 {

@@ -7,7 +7,7 @@
 #ifndef _ASM_GUISE_CACHE_H
 #define _ASM_GUISE_CACHE_H
 
-#define L1_CACHE_SHIFT	6
-#define L1_CACHE_BYTES	(1 << L1_CACHE_SHIFT)
+#define L1_CACHE_SHIFT 6
+#define L1_CACHE_BYTES (1 << L1_CACHE_SHIFT)
 
 #endif

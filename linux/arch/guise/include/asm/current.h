@@ -9,7 +9,7 @@
 struct task_struct;
 extern struct task_struct *guise_current __attribute__((visibility("hidden")));
 
-#define get_current()	(guise_current)
-#define current		get_current()
+#define get_current() (guise_current)
+#define current       get_current()
 
 #endif

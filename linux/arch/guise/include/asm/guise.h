@@ -23,8 +23,8 @@ static inline struct guise_slot *guise_carrier(void)
 
 /* isa_*.S: calls a service of the host; see there. */
 u64 guise_host_call(struct guise_host_ops *ops, u64 a, u64 b, u64 c, u64 at, u64 *redo);
-#define guise_host_do(service, a, b, c)                                                         \
-	guise_host_call(&guise_host, a, b, c, offsetof(struct guise_host_ops, service),         \
+#define guise_host_do(service, a, b, c)                                                 \
+	guise_host_call(&guise_host, a, b, c, offsetof(struct guise_host_ops, service), \
 			&guise_region.vcpu->redo)
 
 /* isa_*.S: between a host thread and the context that it carries. */

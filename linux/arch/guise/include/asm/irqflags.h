@@ -9,8 +9,8 @@
 
 #include <linux/types.h>
 
-#define ARCH_IRQ_DISABLED	0
-#define ARCH_IRQ_ENABLED	1
+#define ARCH_IRQ_DISABLED 0
+#define ARCH_IRQ_ENABLED  1
 
 extern unsigned long guise_irq_flag;
 

@@ -9,31 +9,31 @@ struct task_struct;
 struct guise_slot;
 
 /* There is one address space, and all of it is the program's too. */
-#define TASK_SIZE		(~0UL)
-#define TASK_UNMAPPED_BASE	0
-#define STACK_TOP		TASK_SIZE
-#define STACK_TOP_MAX		STACK_TOP
+#define TASK_SIZE          (~0UL)
+#define TASK_UNMAPPED_BASE 0
+#define STACK_TOP          TASK_SIZE
+#define STACK_TOP_MAX      STACK_TOP
 
 struct thread_struct {
-	unsigned long sp;		/* where the parked context lies */
-	struct guise_slot *slot;	/* the host thread it belongs to, or NULL */
-	int (*fn)(void *arg);		/* what a new context runs */
+	unsigned long sp;        /* where the parked context lies */
+	struct guise_slot *slot; /* the host thread it belongs to, or NULL */
+	int (*fn)(void *arg);    /* what a new context runs */
 	void *arg;
 };
 
-#define INIT_THREAD		{ }
-#define INIT_SP			(sizeof(init_stack) + (unsigned long)&init_stack)
+#define INIT_THREAD { .sp = 0 }
+#define INIT_SP     (sizeof(init_stack) + (unsigned long)&init_stack)
 
 /* Never used: no program is started in here. */
-#define start_thread(regs, pc, sp)	do { } while (0)
-#define KSTK_EIP(tsk)			0UL
-#define KSTK_ESP(tsk)			0UL
-#define task_pt_regs(tsk)		(&guise_no_regs)
+#define start_thread(regs, pc, sp) ((void)0)
+#define KSTK_EIP(tsk)              0UL
+#define KSTK_ESP(tsk)              0UL
+#define task_pt_regs(tsk)          (&guise_no_regs)
 
 extern struct pt_regs guise_no_regs;
 
 unsigned long __get_wchan(struct task_struct *p);
 
-#define cpu_relax()		barrier()
+#define cpu_relax() barrier()
 
 #endif

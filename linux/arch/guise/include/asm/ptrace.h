@@ -10,10 +10,10 @@ struct pt_regs {
 	unsigned long user;
 };
 
-#define user_mode(regs)			((regs)->user != 0)
-#define instruction_pointer(regs)	0UL
-#define user_stack_pointer(regs)	0UL
-#define profile_pc(regs)		0UL
+#define user_mode(regs)           ((regs)->user != 0)
+#define instruction_pointer(regs) 0UL
+#define user_stack_pointer(regs)  0UL
+#define profile_pc(regs)          0UL
 
 static inline long regs_return_value(struct pt_regs *regs)
 {

@@ -17,9 +17,9 @@
 #include <linux/string.h>
 
 #ifdef CONFIG_GUISE_X86_64
-#define GUISE_USER_END	((1UL << 47) - 4096)
+#define GUISE_USER_END ((1UL << 47) - 4096)
 #else
-#define GUISE_USER_END	(1UL << 52) /* what arm64 can be built with */
+#define GUISE_USER_END (1UL << 52) /* what arm64 can be built with */
 #endif
 
 static inline int __access_ok(const void __user *ptr, unsigned long size)
@@ -34,16 +34,16 @@ unsigned long guise_copy(void *to, const void *from, unsigned long n);
 unsigned long guise_zero(void *to, unsigned long n);
 bool guise_user_gone(void);
 
-static inline __must_check unsigned long
-raw_copy_from_user(void *to, const void __user *from, unsigned long n)
+static inline __must_check unsigned long raw_copy_from_user(void *to, const void __user *from,
+							    unsigned long n)
 {
 	if (unlikely(guise_user_gone()))
 		return n;
 	return guise_copy(to, (const void __force *)from, n);
 }
 
-static inline __must_check unsigned long
-raw_copy_to_user(void __user *to, const void *from, unsigned long n)
+static inline __must_check unsigned long raw_copy_to_user(void __user *to, const void *from,
+							  unsigned long n)
 {
 	if (unlikely(guise_user_gone()))
 		return n;
@@ -58,17 +58,17 @@ static inline __must_check unsigned long __clear_user(void __user *to, unsigned 
 }
 #define __clear_user __clear_user
 
-#define __get_kernel_nofault(dst, src, type, label)			\
-do {									\
-	if (guise_copy((dst), (src), sizeof(type)))			\
-		goto label;						\
-} while (0)
+#define __get_kernel_nofault(dst, src, type, label)         \
+	do {                                                \
+		if (guise_copy((dst), (src), sizeof(type))) \
+			goto label;                         \
+	} while (0)
 
-#define __put_kernel_nofault(dst, src, type, label)			\
-do {									\
-	if (guise_copy((dst), (src), sizeof(type)))			\
-		goto label;						\
-} while (0)
+#define __put_kernel_nofault(dst, src, type, label)         \
+	do {                                                \
+		if (guise_copy((dst), (src), sizeof(type))) \
+			goto label;                         \
+	} while (0)
 
 #include <asm-generic/uaccess.h>
 
