@@ -128,6 +128,8 @@ void preload_fork_child(void);
 long preload_raw_fork(long nr, const long arguments[5]);
 /* Whether clone3(2) with these arguments makes such a child, by returning twice. */
 bool preload_clone3_forks(long arguments, long size);
+/* Whether it makes one in this memory and on this stack, as vfork(2). */
+bool preload_clone3_vforks(long arguments, long size);
 /* The process has joined: children of it that nobody saw begin are noticed. */
 void preload_watch_unseen(void);
 

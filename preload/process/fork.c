@@ -261,6 +261,15 @@ bool preload_clone3_forks(long arguments, long size)
 	       !(a->flags & CLONE_VM) && !a->stack;
 }
 
+bool preload_clone3_vforks(long arguments, long size)
+{
+	const struct clone_args *a = (const void *)arguments;
+	const uint64_t both = CLONE_VM | CLONE_VFORK;
+
+	return size >= CLONE_ARGS_SIZE_VER0 && !guise_readable(a, CLONE_ARGS_SIZE_VER0) &&
+	       (a->flags & both) == both && !a->stack;
+}
+
 /* Should the lock be taken, the child has come from the midst of another thread's work, or of a
  * fork: then it has no sockets and does not join. */
 static void unseen_child(void)

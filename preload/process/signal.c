@@ -7,7 +7,9 @@
  * sigaction() may be called by a handler, also by one that interrupted
  * sigaction(): all signals are blocked meanwhile, or the thread would wait for
  * a lock that it holds itself. In a vfork child the handlers' table is the
- * parent's, the dispositions are not: there the host's call does it alone.
+ * parent's, the dispositions are not: there the host's call does it alone. But the
+ * signals that guise needs stay as they are, until it executes a program: Go's children
+ * take all handlers away before that.
  */
 #include "host/signal.h"
 #include "host/sys.h"
@@ -23,13 +25,22 @@
 /* What siginterrupt() said of signals whose handler signal() installs. */
 static sigset_t interrupting;
 
+static bool is_needed(int sig)
+{
+	return sig > 0 && sig < NSIG && GUISE_UNBLOCKED >> (sig - 1) & 1;
+}
+
 HOOK int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	unsigned long all = ~0UL, before;
 	int ret;
 
-	if (!preload_on_stack() || preload_borrowed())
+	if (!preload_on_stack())
 		return HOST(sigaction)(sig, act, old);
+	if (preload_borrowed() && (!act || !is_needed(sig)))
+		return HOST(sigaction)(sig, act, old);
+	if (preload_borrowed())
+		act = NULL;
 	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGSET);
 	ret = guise_signal_action(sig, act, old);
 	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, KERNEL_SIGSET);

@@ -15,7 +15,9 @@
  * instruction found. There the call is made, all registers but rax, rcx and
  * r11 get their values back (vector registers, too), and the program goes on.
  * A handler of the program that interrupts such a call and makes a raw one
- * itself continues below, on the same stack.
+ * itself continues below, on the same stack. On an alternate stack (sigaltstack)
+ * that has room its calls are made right there, as libc's would be; on a small one, in
+ * the lower half of the thread's stack: what it has interrupted may be in the upper.
  *
  * Three calls must be made where they stand:
  *
@@ -26,12 +28,17 @@
  *			instructions here that use no stack, with the selector set
  *			to let them through. The child of clone() finds where to
  *			go on at the top of its new stack.
- *	clone3		but as fork(), answers ENOSYS; programs have to know clone()
- *			anyway.
+ *	clone3		answers ENOSYS, except for what is a fork or a vfork; programs
+ *			have to know clone() anyway.
  *
  * The dispatch is a property of a thread, and neither a new one nor a new
  * program has it: so every thread that is made through libc sets it when it
- * begins, and a forked child does. It does nothing to a vfork child.
+ * begins, and a forked child does. The child of a raw vfork (Go's os/exec makes all
+ * programs so) sets it before it returns to the program, on its parent's stack, below what
+ * that may use. Its calls then go to the hooks as those of libc's vfork do, and so
+ * its exec is prepared (process/exec.c). It has its parent's thread, which stands still
+ * meanwhile, and must leave that as it was. What it makes in turn by a vfork or a clone in
+ * the same memory is the host's, and so are its own calls from there on.
  *
  * SIGSYS must never be blocked (sigmask.c). A program that uses the dispatch for
  * itself (Wine) has it; raw calls of that thread are the program's affair.
@@ -72,10 +79,12 @@ static void not_seen(void)
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#define STACK        262144 /* handlers of the program may run on it */
-#define GUARD        4096
-#define RED_ZONE     128
-#define EFLAGS_RESET 0x40500L /* direction, alignment check, single step */
+#define STACK         262144 /* handlers of the program may run on it */
+#define ROOM          16384  /* that a call may need of an alternate stack */
+#define GUARD         4096
+#define RED_ZONE      128
+#define SYSCALL_BYTES 2
+#define EFLAGS_RESET  0x40500L /* direction, alignment check, single step */
 
 enum { ALLOW, BLOCK };
 
@@ -93,19 +102,27 @@ __thread volatile unsigned char preload_trap_selector
 __thread greg_t preload_trap_resume
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* A vfork child has this thread. */
+__thread volatile unsigned char preload_trap_lent
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 static __thread struct {
 	char *stack; /* its lowest byte */
 	bool registered;
 	bool theirs; /* the program dispatches for itself */
 } mine __attribute__((tls_model("initial-exec")));
 
-static uintptr_t libc_text, libc_size;
+/* libc's text. */
+uintptr_t preload_trap_text __attribute__((visibility("hidden")));
+uintptr_t preload_trap_text_size __attribute__((visibility("hidden")));
+
 static size_t vectors_size;
 static bool ready;
 static pthread_key_t stack_key;
 
 void guise_trap_entry(void) __attribute__((visibility("hidden")));
 void guise_trap_clone_here(void) __attribute__((visibility("hidden")));
+void guise_trap_vfork_here(void) __attribute__((visibility("hidden")));
 void guise_trap_clone_there(void) __attribute__((visibility("hidden")));
 void preload_trap_call(struct frame *frame) __attribute__((visibility("hidden"), used));
 
@@ -113,7 +130,9 @@ void preload_trap_call(struct frame *frame) __attribute__((visibility("hidden"),
  * rbp 10, rbx 11, rdx 12, rax 13, rsp 15, rip 16, flags 17. */
 __asm__(".text\n"
 	".globl guise_trap_entry, guise_trap_clone_here, guise_trap_clone_there\n"
+	".globl guise_trap_vfork_here\n"
 	".hidden guise_trap_entry, guise_trap_clone_here, guise_trap_clone_there\n"
+	".hidden guise_trap_vfork_here\n"
 	"guise_trap_entry:\n" /* rbx: the frame */
 	"	mov 184(%rbx), %r12\n"
 	"	mov $-1, %eax\n"
@@ -153,6 +172,37 @@ __asm__(".text\n"
 	"	mov preload_trap_resume@gottpoff(%rip), %rcx\n"
 	"	mov %fs:(%rcx), %rcx\n"
 	"	jmp *%rcx\n"
+	/* The same stack and the same thread; the parent comes back when the child is gone. */
+	"guise_trap_vfork_here:\n"
+	"	syscall\n"
+	"	mov preload_trap_lent@gottpoff(%rip), %rcx\n"
+	"	test %rax, %rax\n"
+	"	jz 1f\n"
+	"	movb $0, %fs:(%rcx)\n"
+	"	jmp guise_trap_back\n"
+	"1:	movb $1, %fs:(%rcx)\n"
+	"	lea -128(%rsp), %rsp\n" /* the red zone */
+	"	push %rdi\n"
+	"	push %rsi\n"
+	"	push %rdx\n"
+	"	push %r10\n"
+	"	push %r8\n"
+	"	mov $157, %eax\n" /* prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, */
+	"	mov $59, %edi\n"
+	"	mov $1, %esi\n"
+	"	mov preload_trap_text(%rip), %rdx\n"
+	"	mov preload_trap_text_size(%rip), %r10\n"
+	"	mov preload_trap_selector@gottpoff(%rip), %r8\n"
+	"	add %fs:0, %r8\n"
+	"	syscall\n"
+	"	pop %r8\n"
+	"	pop %r10\n"
+	"	pop %rdx\n"
+	"	pop %rsi\n"
+	"	pop %rdi\n"
+	"	lea 128(%rsp), %rsp\n"
+	"	xor %eax, %eax\n"
+	"	jmp guise_trap_back\n"
 	/* A new stack for the child, and perhaps another thread pointer. */
 	"guise_trap_clone_there:\n"
 	"	syscall\n"
@@ -205,27 +255,43 @@ static inline void clear_words(void *at, size_t n)
 	__asm__ volatile("rep stosq" : "+D"(at), "+c"(n) : "a"(0) : "memory");
 }
 
-/* False: there is no memory for a stack. */
-static bool call_on_own_stack(greg_t *regs)
+static bool make_stack(void)
 {
-	uintptr_t sp = (uintptr_t)regs[REG_RSP];
+	long stack;
+
+	if (mine.stack)
+		return true;
+	stack = host_sys(SYS_mmap, 0, STACK, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if ((unsigned long)stack > -4096UL)
+		return false;
+	host_sys(SYS_mprotect, stack, GUARD, PROT_NONE);
+	mine.stack = (char *)stack;
+	return true;
+}
+
+/* Where a call is made that the program makes with its stack at sp; 0: there is no memory. */
+static uintptr_t place_for_call(uintptr_t sp, const stack_t *alternate)
+{
+	uintptr_t left = sp - (uintptr_t)alternate->ss_sp;
+	bool on_alternate = left <= alternate->ss_size;
+
+	if (on_own_stack(sp) || (on_alternate && left > ROOM + vectors_size))
+		return sp - RED_ZONE;
+	if (!make_stack())
+		return 0;
+	return (uintptr_t)mine.stack + (on_alternate ? STACK / 2 : STACK);
+}
+
+static bool call_on_a_stack(ucontext_t *uc)
+{
+	greg_t *regs = uc->uc_mcontext.gregs;
+	uintptr_t sp = place_for_call((uintptr_t)regs[REG_RSP], &uc->uc_stack);
 	struct frame *frame;
 	char *vectors;
 
-	if (on_own_stack(sp)) {
-		sp -= RED_ZONE;
-	} else {
-		if (!mine.stack) {
-			long stack = host_sys(SYS_mmap, 0, STACK, PROT_READ | PROT_WRITE,
-					      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-			if ((unsigned long)stack > -4096UL)
-				return false;
-			host_sys(SYS_mprotect, stack, GUARD, PROT_NONE);
-			mine.stack = (char *)stack;
-		}
-		sp = (uintptr_t)mine.stack + STACK;
-	}
+	if (!sp)
+		return false;
 	frame = (struct frame *)((sp - sizeof(*frame)) & ~63ul);
 	vectors = (char *)(((uintptr_t)frame - vectors_size) & ~63ul);
 	copy_words(frame->regs, regs, sizeof(frame->regs) / sizeof(*regs));
@@ -238,13 +304,41 @@ static bool call_on_own_stack(greg_t *regs)
 	return true;
 }
 
-static void clone_in_place(greg_t *regs, greg_t *stack)
+enum kind { NOT_IN_PLACE, VFORK, CLONE };
+
+/* What of a call that makes a process or a thread is made in place. clone3's stack would have to
+ * be looked for in its structure. */
+static enum kind kind_of(const greg_t *regs)
 {
-	preload_trap_resume = regs[REG_RIP];
+	bool shares = regs[REG_RDI] & CLONE_VM;
+
+	switch (regs[REG_RAX]) {
+	case SYS_vfork:
+		return VFORK;
+	case SYS_clone:
+		if (!shares && !regs[REG_RSI])
+			return NOT_IN_PLACE; /* as fork(), which is called as a function */
+		return shares && regs[REG_RDI] & CLONE_VFORK && !regs[REG_RSI] ? VFORK : CLONE;
+	case SYS_clone3:
+		return preload_clone3_vforks(regs[REG_RDI], regs[REG_RSI]) ? VFORK : NOT_IN_PLACE;
+	default:
+		return NOT_IN_PLACE;
+	}
+}
+
+static void make_in_place(greg_t *regs, enum kind kind)
+{
 	preload_trap_selector = ALLOW;
-	if (stack && *stack) {
-		*stack -= (greg_t)sizeof(greg_t);
-		*(greg_t *)(uintptr_t)*stack = regs[REG_RIP];
+	if (preload_trap_lent) {
+		regs[REG_RIP] -= SYSCALL_BYTES; /* once more: the parent waits to come back here */
+		return;
+	}
+	preload_trap_resume = regs[REG_RIP];
+	if (kind == VFORK && !preload.sandboxed) {
+		regs[REG_RIP] = (greg_t)(uintptr_t)guise_trap_vfork_here;
+	} else if (kind == CLONE && regs[REG_RSI]) {
+		regs[REG_RSI] -= (greg_t)sizeof(greg_t);
+		*(greg_t *)(uintptr_t)regs[REG_RSI] = regs[REG_RIP];
 		regs[REG_RIP] = (greg_t)(uintptr_t)guise_trap_clone_there;
 	} else {
 		regs[REG_RIP] = (greg_t)(uintptr_t)guise_trap_clone_here;
@@ -256,6 +350,7 @@ static bool trapped(siginfo_t *info, ucontext_t *uc)
 {
 	greg_t *regs = uc->uc_mcontext.gregs;
 	struct preload_arguments x;
+	enum kind kind;
 
 	if (mine.theirs)
 		return false;
@@ -263,22 +358,16 @@ static bool trapped(siginfo_t *info, ucontext_t *uc)
 		regs[REG_RAX] = -ENOSYS;
 		return true;
 	}
-	switch (regs[REG_RAX]) {
-	case SYS_rt_sigreturn:
+	if (regs[REG_RAX] == SYS_rt_sigreturn) {
 		regs[REG_RIP] = (greg_t)(uintptr_t)host_sys_gate;
 		return true;
-	case SYS_vfork:
-		clone_in_place(regs, NULL);
+	}
+	kind = kind_of(regs);
+	if (kind != NOT_IN_PLACE) {
+		make_in_place(regs, kind);
 		return true;
-	case SYS_clone:
-		/* As fork(), which is called as a function. */
-		if (!(regs[REG_RDI] & CLONE_VM) && !regs[REG_RSI])
-			break;
-		clone_in_place(regs, &regs[REG_RSI]);
-		return true;
-	case SYS_clone3:
-		if (preload_clone3_forks(regs[REG_RDI], regs[REG_RSI]))
-			break;
+	}
+	if (regs[REG_RAX] == SYS_clone3 && !preload_clone3_forks(regs[REG_RDI], regs[REG_RSI])) {
 		regs[REG_RAX] = -ENOSYS;
 		return true;
 	}
@@ -286,7 +375,7 @@ static bool trapped(siginfo_t *info, ucontext_t *uc)
 	if (guise_signals.inside) {
 		x = arguments(regs);
 		regs[REG_RAX] = host_sys(regs[REG_RAX], x.a, x.b, x.c, x.d, x.e, x.f);
-	} else if (!call_on_own_stack(regs)) {
+	} else if (!call_on_a_stack(uc)) {
 		regs[REG_RAX] = -ENOMEM;
 	}
 	return true;
@@ -303,8 +392,8 @@ static int find_libc(struct dl_phdr_info *object, size_t size, void *address)
 
 		if (p->p_type == PT_LOAD && p->p_flags & PF_X && inside >= start &&
 		    inside < start + p->p_memsz) {
-			libc_text = start;
-			libc_size = p->p_memsz;
+			preload_trap_text = start;
+			preload_trap_text_size = p->p_memsz;
 			return 1;
 		}
 	}
@@ -348,8 +437,8 @@ void preload_trap_thread(void)
 	if (!ready || mine.theirs || preload.sandboxed)
 		return;
 	preload_trap_selector = BLOCK;
-	if (host_sys(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, libc_text,
-		     libc_size, &preload_trap_selector))
+	if (host_sys(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, preload_trap_text,
+		     preload_trap_text_size, &preload_trap_selector))
 		not_seen();
 }
 

@@ -414,6 +414,148 @@ CASE(raw_fork)
 }
 
 #if defined(__x86_64__)
+/* One byte comes in at the listener of that number, and goes back. */
+static void serve_one(int listener)
+{
+	long a = RAW(SYS_accept, listener, 0, 0);
+
+	SHOW(a >= 0);
+	SHOW_RAW(RAW(SYS_read, a, buf, 1));
+	SHOW_RAW(RAW(SYS_write, a, buf, 1));
+	SHOW_RAW(RAW(SYS_close, a));
+}
+
+#define PASSED 30
+
+/* What raw_vfork executes. */
+CASE(raw_passed)
+{
+	if (fcntl(PASSED, F_GETFD) < 0)
+		puts("there is no such descriptor");
+	else
+		serve_one(PASSED);
+}
+
+static struct {
+	long none, moved, mask;
+} seen_by_child;
+
+/* As Go does it; in its parent's memory, so it says nothing itself. */
+__attribute__((noinline, noreturn)) static void child_executes(int listener, bool nests)
+{
+	struct kernel_action none = { .handler = SIG_DFL };
+	char *const argv[] = { "raw", "raw_passed", NULL };
+	volatile long pid;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		RAW(SYS_rt_sigaction, sig, &none, 0, 8);
+	seen_by_child.mask = RAW(SYS_rt_sigprocmask, SIG_SETMASK, &none.mask, 0, 8);
+	seen_by_child.none = RAW(SYS_execve, "/no/such/program", argv, environ);
+	seen_by_child.moved = RAW(SYS_dup3, listener, PASSED, 0);
+	if (nests) {
+		pid = RAW(SYS_clone, CLONE_VFORK | CLONE_VM | SIGCHLD);
+		if (!pid)
+			RAW(SYS_exit, 0);
+		RAW(SYS_wait4, pid, 0, 0, 0);
+		RAW(SYS_exit, 7);
+	}
+	RAW(SYS_execve, "/proc/self/exe", argv, environ);
+	for (;;)
+		RAW(SYS_exit, 9);
+}
+
+/* The child of a raw vfork hands a socket to the program that it executes, and leaves its parent
+ * as it was. */
+CASE(raw_vfork)
+{
+	static uint64_t vfork_args[8] = { CLONE_VFORK | CLONE_VM, [4] = SIGCHLD };
+	struct sigaction act = { .sa_handler = catch };
+	struct sockaddr_in addr;
+	int listener = bound(SOCK_STREAM, &addr), c = -1, status;
+	volatile long pid;
+	volatile int how;
+
+	SHOW(sigaction(SIGUSR1, &act, NULL));
+	for (how = 0; how < 4; how++) {
+		if (how == 0)
+			pid = RAW(SYS_clone, CLONE_VFORK | CLONE_VM | SIGCHLD);
+		else if (how == 1)
+			pid = RAW(SYS_vfork);
+		else if (how == 2)
+			pid = RAW(SYS_clone3, vfork_args, sizeof(vfork_args));
+		else
+			pid = RAW(SYS_clone, CLONE_VFORK | CLONE_VM | SIGCHLD);
+		if (!pid)
+			child_executes(listener, how == 3);
+		printf("way %d\n", how);
+		SHOW_RAW(seen_by_child.none);
+		SHOW_RAW(seen_by_child.moved);
+		SHOW_RAW(seen_by_child.mask);
+		if (how < 3) { /* the child speaks, too */
+			c = socket(AF_INET, SOCK_STREAM, 0);
+			MUST(!connect(c, (struct sockaddr *)&addr, sizeof(addr)));
+			MUST(send(c, "x", 1, 0) == 1);
+		}
+		MUST(waitpid((pid_t)pid, &status, 0) == pid);
+		SHOW(WEXITSTATUS(status));
+		if (how < 3) {
+			SHOW(recv(c, buf, 2, MSG_WAITALL));
+			SHOW(close(c));
+		}
+		SHOW(fcntl(PASSED, F_GETFD));
+	}
+	caught = 0;
+	SHOW(raise(SIGUSR1));
+	SHOW(caught == SIGUSR1);
+	SHOW_RAW(RAW(SYS_read, 8, 8, 1));
+	SHOW(sigaction(SIGSEGV, NULL, &act));
+	SHOW(act.sa_handler == SIG_DFL);
+	echo();
+}
+
+static int woken;
+static volatile long in_handler[3];
+
+/* Other calls than the one that it has interrupted, with other results. */
+static void call_elsewhere(int sig)
+{
+	char text[32];
+
+	for (int i = 0; i < 3; i++)
+		in_handler[i] = RAW(SYS_readlink, "/proc/self/exe", text, i + 2);
+	if (woken >= 0)
+		RAW(SYS_sendto, woken, "x", 1, 0, 0, 0);
+	caught = sig;
+}
+
+/* A handler on an alternate stack, a large or a small one, interrupts a raw call. */
+CASE(raw_alternate_stack)
+{
+	struct sigaction act = { .sa_handler = call_elsewhere };
+	int udp[2];
+
+	datagram_pair(udp);
+	for (size_t size = 65536; size >= 8192; size /= 8) {
+		stack_t other = { .ss_sp = malloc(size), .ss_size = size };
+
+		MUST(!sigaltstack(&other, NULL));
+		for (int restarts = 0; restarts < 2; restarts++) {
+			woken = restarts ? udp[1] : -1;
+			act.sa_flags = SA_ONSTACK | (restarts ? SA_RESTART : 0);
+			MUST(!sigaction(SIGALRM, &act, NULL));
+			caught = 0;
+			ualarm(20000, 0);
+			SHOW_RAW(RAW(SYS_recvfrom, udp[0], buf, 1, 0, 0, 0));
+			SHOW(caught == SIGALRM);
+			for (int i = 0; i < 3; i++)
+				SHOW(in_handler[i]);
+		}
+	}
+	MUST(signal(SIGALRM, SIG_DFL) != SIG_ERR);
+	alarm(60);
+	echo();
+}
+
 /* A thread without libc: it may only make raw calls, and here it makes one. */
 CASE(raw_clone)
 {

@@ -36,23 +36,46 @@ def output(*command: str | Path, inherited: Sequence[int] = ()) -> str:
     return f"{done.stdout}ended with {done.returncode}\n"
 
 
-def test_go_program_with_cgo_serves_itself_on_the_stack(tmp_path: Path) -> None:
-    program = tmp_path / "cgo"
+def go_program(name: str, folder: Path) -> Path:
+    """One of test/program, which uses the C library."""
+    program = folder / name
     subprocess.run(
-        [ROOT / "make" / "go", "build", "-o", program, "./test/program/cgo"],
+        [ROOT / "make" / "go", "build", "-o", program, f"./test/program/{name}"],
         cwd=ROOT,
         env={**os.environ, "CGO_ENABLED": "1"},
         check=True,
     )
-    expected = output(program)
-    assert expected.startswith("child\n <nil>\n"), expected
+    return program
+
+
+def on_guise(program: Path) -> tuple[str, int]:
+    """What it printed on a stack where nothing escaped, and how many connections there were."""
     text = output(GUISE, "run", "-v", "--link", "none", "--", program)
     summary = re.search(
         r"guise: \S+ on the wire, (\d+) connections, 0 sockets escaped to the host\n", text
     )
     assert summary, text
-    assert int(summary[1]) >= 2
-    assert text.replace(summary[0], "") == expected
+    return text.replace(summary[0], ""), int(summary[1])
+
+
+def test_go_program_with_cgo_serves_itself_on_the_stack(tmp_path: Path) -> None:
+    program = go_program("cgo", tmp_path)
+    expected = output(program)
+    assert expected.startswith("child\n <nil>\n"), expected
+    text, connections = on_guise(program)
+    assert text == expected
+    assert connections >= 2
+
+
+def test_go_program_with_cgo_hands_its_sockets_to_its_children(tmp_path: Path) -> None:
+    """os/exec's ExtraFiles, and servers that restart without losing a connection."""
+    program = go_program("handover", tmp_path)
+    expected = output(program)
+    assert expected.endswith("generation 4: hello\ngeneration 4: end\nended with 0\n"), expected
+    for _ in range(3):
+        text, connections = on_guise(program)
+        assert text == expected
+        assert connections >= 2 * expected.count("generation ")
 
 
 def test_where_raw_calls_cannot_be_seen_the_summary_says_so() -> None:
