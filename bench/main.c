@@ -70,6 +70,16 @@ const struct benchmark benchmarks[] = {
 	{ "proc-bulk", "Gbit/s", bulk_2procs, LOOPBACK, .floor_of = RATIO_AT_LEAST, .floor = 0.85,
 	  .what = "... two processes" },
 
+	{ "mixed-rr-1", "k/s", mixed_rr_1, LOOPBACK, .hooks = true, .floor_of = RATIO_AT_LEAST,
+	  .floor = 1,
+	  .what = "round trips of two processes that wait for a pipe of the host, too" },
+	{ "mixed-rr-4", "k/s", mixed_rr_4, LOOPBACK, .hooks = true, .floor_of = RATIO_AT_LEAST,
+	  .floor = 1, .what = "... of four pairs at once, together" },
+	{ "mixed-rr-16", "k/s", mixed_rr_16, LOOPBACK, .hooks = true, .floor_of = RATIO_AT_LEAST,
+	  .floor = 1, .what = "... of sixteen" },
+	{ "mixed-rr-64", "k/s", mixed_rr_64, LOOPBACK, .hooks = true, .floor_of = RATIO_AT_LEAST,
+	  .floor = 1, .what = "... of sixty-four" },
+
 	{ "lo-rr-1thread-busy", "us", rr_1thread, LOOPBACK, .busy = true,
 	  .what = "the same six, on two processors that a loop keeps busy, too" },
 	{ "lo-rr-2threads-busy", "us", rr_2threads, LOOPBACK, .busy = true, .what = "..." },

@@ -44,6 +44,12 @@ double join_program(enum way way);
 #define JOIN_FLAG "--joining"
 void join_main(void) __attribute__((noreturn));
 
+/* mixed.c: thousand round trips a second, of 1, 4, 16 and 64 pairs of processes together */
+double mixed_rr_1(enum way way);
+double mixed_rr_4(enum way way);
+double mixed_rr_16(enum way way);
+double mixed_rr_64(enum way way);
+
 /* rate.c: million calls a second, of 1, 2, 4 and 16 processes together */
 double call_rate_1(enum way way);
 double call_rate_2(enum way way);

@@ -80,7 +80,8 @@ GUISE_API long guise_call(struct guise_stack *s, long nr, long a, long b, long c
  * As guise_call, but while the call sleeps, the n host descriptors in hostfds
  * are waited for as well. When one of them is ready first (revents filled),
  * the call is interrupted (-EINTR, or its result if it had one) and
- * *host_ready is the number of ready ones, else 0.
+ * *host_ready is the number of ready ones, else 0; -1 when the call did not have to
+ * wait, so that nobody looked at them.
  */
 GUISE_API long guise_call_polling(struct guise_stack *s, struct pollfd *hostfds, unsigned int n,
 				  int *host_ready, long nr, long a, long b, long c, long d, long e,

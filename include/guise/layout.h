@@ -70,7 +70,9 @@ struct guise_slot {
 	uint32_t delivering; /* has wake-ups to make that nobody else knows of */
 	uint32_t still;      /* see state.h */
 	uint32_t bell;       /* which of vcpu->bell it sleeps on, or slept on last */
-	uint64_t pad[6];
+	uint32_t cpu;        /* host processor that it woke on last, + 1 */
+	uint32_t pad0;
+	uint64_t pad[5];
 } __attribute__((aligned(64)));
 
 /*
@@ -196,14 +198,18 @@ struct guise_vcpu {
 	uint32_t entered;    /* the carrier is inside the image */
 	uint32_t finished;   /* sections that the holder finished for a dead member */
 	uint32_t calls;      /* of whoever, while others wait for the lock */
+	uint32_t napping;    /* of those who wait, how many nap ... */
+	uint32_t nap;        /* ... on this futex, which counts when one is woken */
 	uint64_t redo;       /* stack pointer of the call of a host service that is under way */
 
 	/* Waiting: leader, followers, pump; lib/region/wait.c */
 	uint64_t next_event __attribute__((aligned(64))); /* ns, ~0 = none */
-	uint64_t leader_until;                            /* when the leader will look again */
+	uint64_t leader_until; /* when the leader will look again, or the pump for it */
+	uint64_t pump_until;   /* when the pump will look again; 0: it does not stand by */
 	uint64_t bell_again;                              /* ns, the first of the bells' */
 	uint32_t leader;                                  /* slot that watches devices and timers */
 	uint32_t leader_tx;                               /* of tx_blocked, what it knows of */
+	uint32_t leader_timeless;                         /* it leaves the clock to the pump */
 	uint32_t wait_head;                               /* followers */
 	uint32_t pump_word;                               /* lib/region/pump.c */
 	uint32_t pump_slot;

@@ -6,12 +6,14 @@
  * cannot wake, because it is stopped, frozen or in a debugger's hands, costs the others
  * next to nothing.
  *
- * How: a slot has one of them, by its number. Slots are given the lowest number that is
- * free; so up to GUISE_BELLS threads have one each, and then a few share one. A bell stays
- * rung until all for whom it was rung have seen it (pending). Others that share it wake in
- * vain, look again, and wake in vain, which is short: those for whom it is are awake too.
- * Who has not seen it after GUISE_BELL_LOOKS looks in vain and GUISE_BELL_NS is late: the
- * bell is emptied without it, and rung anew after a pause that grows from
+ * How: a slot has one of them, by its number; another one if that is rung for a slot which
+ * has not seen it yet. Slots are given the lowest number that is
+ * free; so up to GUISE_BELLS threads have one each, and then a few share one. Who wakes
+ * empties its bell at once, before it takes the virtual CPU: no call of the host is made
+ * with that. If others have not seen the bell that was rung for them (pending), it is rung
+ * again; they are awake too, or soon will be. Who has not seen it after GUISE_BELL_LOOKS
+ * such looks in vain and GUISE_BELL_NS is late: the
+ * bell is not rung any more, and anew after a pause that grows from
  * GUISE_PAUSE_MIN to GUISE_PAUSE_MAX. It is counted in looks as well as in time, since a
  * busy machine gives those who look as little as the late one.
  *
@@ -26,6 +28,8 @@
 #include "host/sys.h"
 #include "region/ask.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
@@ -37,13 +41,31 @@
 
 _Static_assert(GUISE_BELLS == 64, "region->ask_bells has a bit for each");
 
+/* One descriptor for both ends of a pipe; where there is no /proc, an eventfd. */
+static int make(void)
+{
+	char name[32];
+	int end[2];
+	long fd;
+
+	fd = host_sys(SYS_pipe2, end, O_CLOEXEC);
+	if (fd < 0)
+		return (int)fd;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", end[0]);
+	fd = host_sys(SYS_openat, AT_FDCWD, name, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	host_sys(SYS_close, end[0]);
+	host_sys(SYS_close, end[1]);
+	if (fd < 0)
+		fd = host_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return guise_fd_high((int)fd);
+}
+
 int guise_bells_make(struct guise_stack *s, unsigned int n)
 {
 	struct guise_region *r = s->region;
 
 	for (unsigned int i = r->bells; i < n; i++) {
-		s->bell[i] =
-			guise_fd_high((int)host_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK));
+		s->bell[i] = make();
 		if (s->bell[i] < 0)
 			return guise_fail(-s->bell[i],
 					  "no descriptor to wake threads by (%u of %u): %s", i + 1,
@@ -70,11 +92,24 @@ void guise_ring_bells(struct guise_stack *s, uint64_t bells)
 		guise_ring_bell(s, (unsigned int)__builtin_ctzll(bells));
 }
 
-static void empty(struct guise_stack *s, unsigned int bell)
+void guise_empty_bell(struct guise_stack *s, struct guise_slot *slot)
 {
-	uint64_t count;
+	char rung[64];
 
-	host_sys(SYS_read, s->bell[bell], &count, sizeof(count));
+	/* Killed after this, it leaves the others that share the bell asleep. */
+	__atomic_store_n(&slot->delivering, 1, __ATOMIC_RELEASE);
+	host_sys(SYS_read, s->bell[slot->bell], rung, sizeof(rung));
+}
+
+void guise_bell_choose(struct guise_region *r, struct guise_slot *slot)
+{
+	unsigned int first = slot->id % r->bells;
+
+	slot->bell = first;
+	for (unsigned int i = 1; r->vcpu->bell[slot->bell].pending && i < r->bells; i++)
+		slot->bell = (first + i) % r->bells;
+	if (r->vcpu->bell[slot->bell].pending)
+		slot->bell = first;
 }
 
 void guise_bell_owed(struct guise_region *r, struct guise_slot *slot)
@@ -164,7 +199,6 @@ static void go_on_without(struct guise_stack *s, unsigned int i)
 	}
 	bell->late = set_all(s, i, GUISE_BELL_LATE);
 	bell->pending = bell->vain = 0;
-	empty(s, i);
 }
 
 /* The pause of some bells is over. */
@@ -183,13 +217,16 @@ void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang)
 
 	guise_bell_seen(s->region, slot);
 	if (rang && !bell->pending) {
-		empty(s, slot->bell);
 		bell->vain = 0;
 		if (!bell->late)
 			bell->pause = 0;
 	} else if (rang && rang_in_vain(s, bell)) {
 		go_on_without(s, slot->bell);
+	} else if (rang) {
+		guise_ring_bell(s, slot->bell);
 	}
+	if (rang)
+		__atomic_store_n(&slot->delivering, 0, __ATOMIC_RELEASE);
 	if (__builtin_expect(s->region->vcpu->bell_again != NEVER, 0) &&
 	    now(s) >= s->region->vcpu->bell_again)
 		ring_anew(s);

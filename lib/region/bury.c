@@ -105,6 +105,7 @@ void guise_bury(struct guise_stack *s, unsigned int proc)
 	}
 	__atomic_store_n(&r->vcpu->waiting, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->vcpu->starving, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->vcpu->napping, 0, __ATOMIC_RELAXED);
 	__atomic_or_fetch(&s->burials[proc / 32], 1u << (proc % 32), __ATOMIC_RELEASE);
 	if (s->pump_running) {
 		guise_pump_wake(s);

@@ -77,7 +77,7 @@ static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 		if (!guise_wait(s, slot, interrupted ? NULL : ps))
 			return false;
 		if (!interrupted &&
-		    (guise_signals_deferred() || (ps && ps->ready) || was_stopped(slot))) {
+		    (guise_signals_deferred() || (ps && ps->ready > 0) || was_stopped(slot))) {
 			slot->interrupt = 1;
 			interrupted = true;
 		}
@@ -127,7 +127,7 @@ static inline long request(struct guise_stack *s, struct guise_slot *slot, struc
 		if (__builtin_expect(guise_signals_deferred(), 0)) {
 			restart = restart && guise_signals_restart();
 			guise_signals_deliver();
-		} else if (ps && ps->ready) {
+		} else if (ps && ps->ready > 0) {
 			restart = false;
 		}
 		if (__builtin_expect(signals != 0, 0)) {
@@ -191,7 +191,7 @@ long guise_call(struct guise_stack *s, long nr, long a, long b, long c, long d, 
 long guise_call_polling(struct guise_stack *s, struct pollfd *hostfds, unsigned int n,
 			int *host_ready, long nr, long a, long b, long c, long d, long e, long f)
 {
-	struct guise_pollset ps = { hostfds, n, 0 };
+	struct guise_pollset ps = { hostfds, n, -1 };
 	long ret = call(s, &ps, nr, a, b, c, d, e, f);
 
 	*host_ready = ps.ready;

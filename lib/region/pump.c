@@ -5,7 +5,9 @@
  * Three states, in pump_word, so that a busy program hardly ever pays for it:
  *
  *	leads	0: nobody waited for a while; it sleeps in ppoll(2) like any leader
- *	stands	2: programs come and go; it looks at the stack each millisecond
+ *	stands	2: programs come and go; it looks at the stack each millisecond, and at the
+ *		clock when an event is due: a program's thread that leads meanwhile sleeps
+ *		without a timer, which costs the host as much as the sleep itself
  *	sleeps	1: a program's thread leads; who leaves that place empty wakes it
  *
  * From `sleeps` it is woken once, and then stands by: a program that waits
@@ -60,12 +62,21 @@ static uint32_t devices(struct guise_stack *s)
 	return bits;
 }
 
-/* Holding the virtual CPU: gives it up and sleeps on pump_word, unless
- * guise_pump_wake() was called since this turn began. True when the time is over. */
+/*
+ * Holding the virtual CPU: gives it up and sleeps on pump_word, unless
+ * guise_pump_wake() was called since this turn began. True when the time is over.
+ * Who stands by looks at the clock for the leader, too, and comes in time for the next event.
+ */
 static bool doze(struct guise_stack *s, uint32_t how, uint64_t timeout)
 {
 	struct guise_region *r = s->region;
 
+	r->vcpu->pump_until = 0;
+	if (how == GUISE_PUMP_STANDS && r->clock_mode == GUISE_CLOCK_REAL)
+		r->vcpu->pump_until = s->ops->clock(s->ops, 0) + timeout;
+	/* Where nobody does so any more, the unlock wakes the leader, if there is an event. */
+	if (r->vcpu->leader && r->vcpu->leader_timeless)
+		r->vcpu->leader_until = r->vcpu->pump_until ? r->vcpu->pump_until : NEVER;
 	__atomic_store_n(&r->vcpu->pump_word, how, __ATOMIC_SEQ_CST);
 	guise_unlock(s);
 	return !__atomic_load_n(&s->pump_poked, __ATOMIC_SEQ_CST) &&
@@ -112,6 +123,7 @@ static void *pump(void *arg)
 
 		if (__atomic_load_n(&s->pump_stop, __ATOMIC_ACQUIRE)) {
 			r->vcpu->pump_alive = 0;
+			r->vcpu->pump_until = 0;
 			guise_unlock(s);
 			break;
 		}
@@ -130,7 +142,8 @@ static void *pump(void *arg)
 
 			last = r->vcpu->activity;
 			watched = doze(s, busy ? GUISE_PUMP_STANDS : GUISE_PUMP_SLEEPS,
-				       busy ? GUISE_STANDBY_NS : GUISE_WATCH_NS) &&
+				       busy ? until(s, guise_leader_deadline(r), GUISE_STANDBY_NS)
+					    : GUISE_WATCH_NS) &&
 				  !busy;
 			continue;
 		}
@@ -155,12 +168,16 @@ static void *pump(void *arg)
 		deadline = guise_leader_deadline(r);
 		r->vcpu->leader = slot->id;
 		r->vcpu->leader_until = deadline;
+		r->vcpu->leader_timeless = 0;
+		r->vcpu->pump_until = 0;
 		r->vcpu->leader_tx = __atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED);
 		r->vcpu->pump_word = GUISE_PUMP_AWAKE;
 		guise_bell_choose(r, slot);
 		__atomic_store_n(&slot->word, GUISE_WORD_POLL, __ATOMIC_RELEASE);
 		guise_unlock(s);
 		rang = guise_poll_devices(s, slot, deadline, true, &own);
+		if (rang)
+			guise_empty_bell(s, slot);
 		if (own.ready)
 			host_sys(SYS_read, s->pump_bell, &count, sizeof(count));
 		if (!guise_lock(s, slot))

@@ -2,47 +2,49 @@
 /*
  * The virtual CPU's lock.
  *
- * Promises: taking it free costs one atomic; nobody who waits is passed over
- * for much longer than GUISE_STARVE_NS for each who waits at that time; processes that
- * do nothing but call have, together, most of what one alone would have; a waiter that
- * dies costs the others nothing but that time.
+ * Promises: to take it while it is free costs one atomic operation. A thread that waits
+ * gets it after about GUISE_STARVE_NS for each thread that waits at that time. Processes
+ * that do nothing but calls make, together, most of the calls that one alone would make.
+ * A waiting thread that dies costs the others nothing but that time.
  *
- * How: a word that holds the owner's slot, and a bit that says somebody sleeps
- * on it. Newcomers may barge in, which is what keeps throughput up: to hand the
- * virtual CPU over costs as much as hundreds of calls, for all that it touches has to
- * come from another processor, and whoever sleeps has to be woken. So who makes call
- * after call is disturbed as little as can be:
+ * The lock is a word: the owner's slot, and a bit that says that somebody sleeps on the
+ * word. A thread that comes takes it whenever it is free, whoever waits: to hand it over
+ * in order would cost as much as hundreds of calls, for the next owner has to be woken,
+ * and all that it touches comes from another processor.
  *
- *	spins	looks at the word, for as long as that has been worth it lately
- *	sleeps	on the word; an unlock that finds the bit wakes one
- *	naps	was woken, in vain, and there were many calls meanwhile: to be woken by
- *		that owner again would hold him up. Or it comes too late to sleep, again and
- *		again: he is through before it sleeps, and wakes nobody, which costs him as
- *		much. On a word that nobody changes
- *	starves	when it has waited for its time, which is longer the more wait: it
- *		counts itself in region->vcpu->starving, and the next unlock leaves the word
- *		reserved, for the starving alone (the idea of Go's sync.Mutex). It is
- *		awake just then, and looks; only if that takes long it sleeps, and is
- *		woken before the others. Where nobody takes it all that time, those who
- *		are counted were stopped: who comes to starve meanwhile counts alone
+ * A thread that finds it taken goes through these states:
  *
- * So there is a turn of about GUISE_STARVE_NS for each, and no clock is read for it
- * but the waiters' own. An owner who goes away to his program, stops, forks or dies
- * between two calls holds nothing.
+ *	spins	looks at the word again and again. Where threads go to sleep in the stack
+ *		now and then (others_sleep()), the owner is soon done: it is worth up to
+ *		some 20 us. If the owner last ran on this very processor it was preempted
+ *		here, and gets the processor (sched_yield). Where threads only make call
+ *		after call it is worth what it was worth lately
+ *	sleeps	on the word. An unlock that finds the bit wakes one
+ *	naps	on another word. For threads that were woken in vain while many calls were
+ *		made, or came too late to sleep several times: each wake-up would hold up
+ *		an owner that makes call after call. A thread that goes to sleep in the
+ *		stack wakes one (guise_wake_napper()), since it leaves a processor free
+ *	starves	has waited for its time. It counts itself in vcpu->starving, and the next
+ *		unlock reserves the word for the starving (the idea of Go's sync.Mutex). It
+ *		is awake just then, and spins; if that takes long, it sleeps, and is woken
+ *		before the others. If nobody takes a reserved word for that long, those
+ *		that were counted have been stopped: the next to starve counts alone
  *
- * Unlocking is also where wake-ups that the kernel asked for while it ran
- * become real (see wait.c), and where links write the frames they gathered.
+ * The owner reads no clock for all this; those who wait do. An owner that returns to its
+ * program, stops, forks or dies between two calls holds nothing.
  *
- * Whoever is killed in here, with the virtual CPU or just after it gave it up,
- * leaves nothing that cannot be made anew: the owner's number stands in the word
- * itself, and wake-ups that were lost with him are replaced by one for all
- * (slot->delivering; bury.c).
+ * guise_unlock() also makes the wake-ups real that the kernel asked for (wait.c), and
+ * lets links write the frames that they have gathered.
  *
- * That is the holder's work. Should the holder itself be gone, whoever waits for
- * long looks whether the owner is as well: then it takes the virtual CPU from the
- * dead, or declares the stack lost if the dead was inside. It also does that when the
- * holder is there, but has done nothing about a dead owner for GUISE_SILENCE_NS (it is
- * stopped, say); then the stack is lost in any case, for the holder may come to it yet.
+ * A thread that is killed in here leaves nothing that cannot be made anew: the owner's
+ * slot stands in the word itself, and wake-ups that are lost with it are replaced by one
+ * for all (slot->delivering; bury.c).
+ *
+ * The holder does that. If the holder is gone, a thread that waits for long looks whether
+ * the owner is gone as well: then it takes the lock from the dead owner, or declares the
+ * stack lost if that was inside. It also declares the stack lost if the holder is there,
+ * but has done nothing about a dead owner for GUISE_SILENCE_NS (it is stopped, say): the
+ * holder may yet do so, and two must not.
  */
 #include "region/vcpu.h"
 
@@ -55,6 +57,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <time.h>
 
 #define GUISE_STARVE_NS     200000ull
@@ -65,7 +68,10 @@
 #define GUISE_LATE          3u            /* times too late to sleep: the same */
 #define GUISE_SPIN_MAX      400u          /* about 10 us of pause instructions */
 #define GUISE_SPIN_STARVING 800u
-#define GUISE_SPIN_PROBE    16u /* spin once in so many, when it was not worth it */
+#define GUISE_SPIN_PROBE    16u  /* spin once in so many, when it was not worth it */
+#define GUISE_SPIN_PART     100u /* between two looks at where the owner runs, ... */
+#define GUISE_SPIN_PARTS    8    /* ... and how many of these */
+#define GUISE_QUIET         8u   /* questions without a sleeper between them */
 
 /* Who sleeps on the word, to the host's kernel (FUTEX_WAKE_BITSET). */
 #define WAITING  1u
@@ -128,6 +134,38 @@ static unsigned int look(struct guise_region *r, uint32_t mine, bool starving, u
 			return i;
 	}
 	return ~0u;
+}
+
+/* Whether threads go to sleep in the stack: in the time in which this one asked a few times. */
+static bool others_sleep(const struct guise_region *r)
+{
+	static __thread unsigned int quiet __attribute__((tls_model("initial-exec")));
+	static __thread uint64_t seen __attribute__((tls_model("initial-exec")));
+	uint64_t now = __atomic_load_n(&r->waits, __ATOMIC_RELAXED);
+
+	quiet = now == seen ? quiet + 1 : 0;
+	seen = now;
+	return quiet < GUISE_QUIET;
+}
+
+/* The owner last ran on the processor on which this thread runs now: so it does not run. */
+static bool owner_preempted_here(const struct guise_stack *s)
+{
+	uint32_t owner = guise_lock_owner(s->region);
+
+	return owner && __atomic_load_n(&s->slots[owner].cpu, __ATOMIC_RELAXED) ==
+				(uint32_t)sched_getcpu() + 1;
+}
+
+static bool spin_among_sleepers(struct guise_stack *s, uint32_t id)
+{
+	for (int i = 0; i < GUISE_SPIN_PARTS; i++) {
+		if (!s->sandboxed && owner_preempted_here(s))
+			host_sys(SYS_sched_yield);
+		if (look(s->region, id, false, GUISE_SPIN_PART) != ~0u)
+			return true;
+	}
+	return false;
 }
 
 static bool spin_for_lock(struct guise_region *r, uint32_t id)
@@ -246,17 +284,40 @@ static bool again_too_late(const struct guise_region *r)
 	return ++late % GUISE_LATE == 0;
 }
 
+/* Until then, or until one goes to sleep. */
+static void nap(struct guise_region *r, uint64_t until)
+{
+	uint32_t seen = __atomic_load_n(&r->vcpu->nap, __ATOMIC_ACQUIRE);
+
+	__atomic_add_fetch(&r->vcpu->napping, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&r->vcpu->lock, __ATOMIC_SEQ_CST))
+		futex_wait_until(&r->vcpu->nap, seen, until, WAITING);
+	less(&r->vcpu->napping);
+}
+
+void guise_wake_napper_slow(struct guise_region *r)
+{
+	__atomic_add_fetch(&r->vcpu->nap, 1, __ATOMIC_RELEASE);
+	guise_futex_wake(&r->vcpu->nap, 1);
+}
+
+/* What the word of one is that has waited: if others may sleep, the bit makes its unlock look. */
+static uint32_t mine(const struct guise_region *r, const struct guise_slot *slot)
+{
+	return slot->id |
+	       (__atomic_load_n(&r->vcpu->waiting, __ATOMIC_RELAXED) > 1 ? GUISE_LOCK_CONTENDED
+									 : 0);
+}
+
 bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 {
 	struct guise_region *r = s->region;
 	bool starving = false, in_vain = false, got = false;
-	/* Others may sleep: the bit makes our unlock look. */
-	const uint32_t mine = slot->id | GUISE_LOCK_CONTENDED;
 	uint64_t since, patience, now, looked;
 	uint32_t calls = 0; /* when it was first seen reserved, and still is */
 	bool reserved = false;
 
-	if (spin_for_lock(r, slot->id))
+	if (others_sleep(r) ? spin_among_sleepers(s, slot->id) : spin_for_lock(r, slot->id))
 		return true;
 	since = now = looked = guise_host_now();
 	patience =
@@ -265,7 +326,7 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 		uint32_t v = __atomic_load_n(&r->vcpu->lock, __ATOMIC_RELAXED);
 
 		if (is_free(v, starving)) {
-			got = take(r, v, mine);
+			got = take(r, v, mine(r, slot));
 			continue;
 		}
 		if (v == GUISE_LOCK_RESERVED && !reserved)
@@ -277,7 +338,7 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 				__atomic_add_fetch(&r->vcpu->starving, 1, __ATOMIC_RELAXED);
 			sleep_for_lock(r, now + GUISE_HUNGER_NS, STARVING);
 		} else if (in_vain) {
-			futex_wait_until(&slot->id, slot->id, since + patience, WAITING);
+			nap(r, since + patience);
 		} else {
 			uint32_t before = __atomic_load_n(&r->vcpu->calls, __ATOMIC_RELAXED);
 
@@ -295,7 +356,7 @@ bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot)
 				__atomic_store_n(&r->vcpu->starving, 1, __ATOMIC_RELAXED);
 			else
 				__atomic_add_fetch(&r->vcpu->starving, 1, __ATOMIC_RELAXED);
-			got = look(r, mine, true, GUISE_SPIN_STARVING) != ~0u;
+			got = look(r, mine(r, slot), true, GUISE_SPIN_STARVING) != ~0u;
 		}
 		if (!got && now - looked > GUISE_LOOK_NS) {
 			looked = now;

@@ -11,6 +11,13 @@
 /* False when the stack is lost; then nothing is held. */
 bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot);
 void guise_unlock(struct guise_stack *s);
+/* About to sleep: a processor is free for one that naps. */
+void guise_wake_napper_slow(struct guise_region *r);
+static inline void guise_wake_napper(struct guise_region *r)
+{
+	if (__builtin_expect(__atomic_load_n(&r->vcpu->napping, __ATOMIC_RELAXED), 0))
+		guise_wake_napper_slow(r);
+}
 
 static inline bool guise_lock(struct guise_stack *s, struct guise_slot *slot)
 {

@@ -335,6 +335,7 @@ bool guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, ui
 		if (alive && p[alive].revents) {
 			/* The holder is gone: its pump is, not the stack. */
 			r->vcpu->pump_alive = 0;
+			r->vcpu->pump_until = 0;
 			s->holder_gone = true;
 			host_sys(SYS_close, s->alive);
 			s->alive = -1;
@@ -385,13 +386,14 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, 
 		     struct guise_pollset *ps)
 {
 	uint32_t word = GUISE_WORD_SPIN;
-	bool devices = lead && has_devices(s), poll = ps || devices;
+	bool devices = lead && has_devices(s);
 	bool simulated = s->region->clock_mode == GUISE_CLOCK_SIM;
+	/* Who leaves the clock to the holder's pump hears when the holder is gone. */
+	bool poll = ps || devices || (lead && deadline == NEVER && s->alive >= 0);
 
 	/* Who has devices to watch does not look away from them. */
 	if (!devices && spin_on_word(slot))
 		return false;
-	guise_bell_choose(s->region, slot);
 	if (!__atomic_compare_exchange_n(&slot->word, &word,
 					 poll ? GUISE_WORD_POLL : GUISE_WORD_FUTEX, 0,
 					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -401,8 +403,13 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, 
 		return false;
 	if (simulated)
 		deadline = NEVER;
-	if (poll)
-		return guise_poll_devices(s, slot, deadline, lead, ps);
+	if (poll) {
+		bool rang = guise_poll_devices(s, slot, deadline, lead, ps);
+
+		if (rang)
+			guise_empty_bell(s, slot);
+		return rang;
+	}
 	guise_futex_wait(&slot->word, GUISE_WORD_FUTEX, lead ? time_left(s, deadline) : NEVER);
 	return false;
 }
@@ -415,6 +422,8 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	uint64_t deadline = guise_leader_deadline(r);
 	bool rang = false;
 
+	if (ps)
+		ps->ready = 0;
 	slot->waiting = 1;
 	__atomic_store_n(&slot->still, 0, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&r->online, 1, __ATOMIC_RELAXED);
@@ -425,14 +434,21 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	}
 	if (lead) {
 		r->vcpu->leader = slot->id;
-		r->vcpu->leader_until = deadline;
+		/* The pump looks at the clock before: to arm a timer costs as much as to sleep. */
+		r->vcpu->leader_timeless = deadline > r->vcpu->pump_until && r->vcpu->pump_until;
+		r->vcpu->leader_until = r->vcpu->leader_timeless ? r->vcpu->pump_until : deadline;
+		if (r->vcpu->leader_timeless)
+			deadline = NEVER;
 		r->vcpu->leader_tx = __atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED);
 		r->vcpu->activity++;
 	} else if (!background) {
 		follow(s, slot);
 	}
+	if (ps || lead)
+		guise_bell_choose(r, slot);
 	__atomic_store_n(&slot->word, GUISE_WORD_SPIN, __ATOMIC_RELEASE);
 	guise_unlock(s);
+	guise_wake_napper(r);
 
 	if (!guise_signals_deferred())
 		rang = sleep_on(s, slot, lead, deadline, ps);
@@ -440,6 +456,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	if (!guise_lock(s, slot))
 		return false;
 	__atomic_store_n(&slot->word, GUISE_WORD_AWAY, __ATOMIC_RELEASE);
+	slot->cpu = (uint32_t)sched_getcpu() + 1;
 	end_waiting(r, slot);
 	if (lead) {
 		if (r->vcpu->leader == slot->id)

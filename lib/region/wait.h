@@ -9,7 +9,7 @@
 struct guise_pollset {
 	struct pollfd *fds;
 	unsigned int n;
-	int ready; /* how many have revents */
+	int ready; /* how many have revents; -1: the call has not waited */
 };
 
 /* This process can move the link's frames, and there is something to move them to. */

@@ -8,9 +8,11 @@
  * need no translation. A descriptor that is closed leaves its half by itself.
  *
  * epoll_wait asks the halves that may have members: the host's alone, the
- * stack's alone, or both; then first without waiting, each for half of the
- * room while the other may need it, and if nothing is ready the thread sleeps
- * in the stack's epoll_wait, with the host's epoll descriptor beside it.
+ * stack's alone, or both: then it calls the stack's epoll_wait, with the host's
+ * epoll descriptor beside it while the thread sleeps, and asks the host's half as
+ * well when that is ready, or when the thread did not have to sleep. The host's
+ * half is asked before, too, when it was what ended the last wait, and when
+ * there is no room for an event of each.
  *
  * An epoll that is itself waited for (nested, polled) or duplicated gets its
  * private half at once, so that whoever waits has both halves in view from
@@ -355,19 +357,27 @@ static long look_at_both(struct wait *w, uint32_t entry)
 
 static long wait_for_both(struct wait *w, uint32_t entry, const struct timespec *timeout)
 {
+	/* The host's half had something last time, and perhaps it has again. */
+	static __thread bool host_first __attribute__((tls_model("initial-exec")));
 	struct pollfd host_half = { .fd = w->ep, .events = POLLIN };
+	bool at_once = timeout && !timeout->tv_sec && !timeout->tv_nsec;
 	int ready = 0;
 	long n, more;
 
-	n = look_at_both(w, entry);
-	if (n || (timeout && !timeout->tv_sec && !timeout->tv_nsec))
-		return n;
+	if (at_once || host_first || w->max == 1) {
+		n = look_at_both(w, entry);
+		if (n || at_once)
+			return n;
+	}
+	/* Room is left for the host's. */
 	n = guise_call_polling(preload.stack, &host_half, 1, &ready, GUISE_NR_epoll_pwait2,
-			       entry & GUISE_FD_STACK, (long)w->ev, w->max, (long)timeout, 0,
+			       entry & GUISE_FD_STACK, (long)w->ev,
+			       w->max > 1 ? w->max - (w->max + 3) / 4 : 1, (long)timeout, 0,
 			       KERNEL_SIGSET);
-	if (n == -EINTR && ready)
+	host_first = ready > 0;
+	if (n == -EINTR && ready > 0)
 		n = 0;
-	if (n < 0 || (!n && !ready))
+	if (n < 0 || (!n && ready <= 0))
 		return n;
 	if (n > 0)
 		n = drop_nudges(w->ev, n);
@@ -377,7 +387,8 @@ static long wait_for_both(struct wait *w, uint32_t entry, const struct timespec 
 	}
 	if (ready && n < w->max) {
 		more = look_at_host(w, w->ev + n, w->max - (int)n);
-		n += more > 0 ? more : 0;
+		if (more > 0)
+			n = entry & GUISE_FD_NESTED ? merge(w->ev, n, more) : n + more;
 	}
 	return n ? n : NUDGED;
 }

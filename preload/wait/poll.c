@@ -4,11 +4,11 @@
  *
  * The program's array is split in two: the stack's descriptors and the
  * host's; an epoll stands in both. When one part is
- * empty the other's call does everything. For a mixture both are looked at
- * without waiting, and if nothing is ready the thread sleeps in the stack's
- * ppoll while guise_call_polling() watches the host's descriptors; afterwards
- * the side that did not end the sleep is looked at once more, so that all that
- * is ready is reported, as on a host.
+ * empty the other's call does everything. For a mixture the thread calls the
+ * stack's ppoll, and while it sleeps guise_call_polling() watches the host's
+ * descriptors; afterwards the side that did not end the sleep is looked at once more,
+ * so that all that is ready is reported, as on a host. Both are looked at before, too,
+ * when the call is not to wait, and when one of the host's ended the last one.
  *
  * Time is the stack's: in simulated time a timeout is simulated, too.
  */
@@ -97,30 +97,34 @@ static long ask_stack(const struct part *part, const struct timespec *timeout)
 /* Positive: fds has revents; 0: the time is up; -errno. */
 static long wait_for_both(struct split *split, const struct timespec *timeout)
 {
+	/* One of the host's was ready last time, and perhaps it is again. */
+	static __thread bool host_first __attribute__((tls_model("initial-exec")));
 	static const struct timespec now = { 0 };
+	bool at_once = timeout && !timeout->tv_sec && !timeout->tv_nsec;
 	struct timespec copy;
 	long host, stack;
 	int ready = 0;
 
-	host = look_at_host(&split->host);
-	if (host < 0)
-		return host;
-	stack = ask_stack(&split->stack, &now);
-	if (stack || host || split->stale)
-		return stack < 0 ? stack : 1;
-	if (timeout) {
-		if (!timeout->tv_sec && !timeout->tv_nsec)
-			return 0;
-		copy = *timeout;
+	if (at_once || host_first || split->stale) {
+		host = look_at_host(&split->host);
+		if (host < 0)
+			return host;
+		host_first = host;
+		stack = ask_stack(&split->stack, &now);
+		if (stack || host || split->stale || at_once)
+			return stack < 0 ? stack : stack || host || split->stale;
 	}
+	if (timeout)
+		copy = *timeout;
 	stack = guise_call_polling(preload.stack, split->host.fds, split->host.n, &ready,
 				   GUISE_NR_ppoll, (long)split->stack.fds, split->stack.n,
 				   timeout ? (long)&copy : 0, 0, 0, 0);
-	if (stack == -EINTR && ready)
+	host_first = ready > 0;
+	if (stack == -EINTR && ready > 0)
 		return ready;
-	if (stack > 0 && !ready)
+	if (stack > 0 && ready <= 0)
 		look_at_host(&split->host);
-	return stack < 0 ? stack : stack + ready;
+	return stack < 0 ? stack : stack > 0 || ready > 0;
 }
 
 static long wait_split(struct split *split, struct pollfd *fds, const struct timespec *timeout)

@@ -260,7 +260,7 @@ static long wait_for_both(struct sets *s, uint64_t deadline)
 					   GUISE_NR_pselect6, s->stack.n, (long)s->stack.ready[0],
 					   (long)s->stack.ready[1], (long)s->stack.ready[2],
 					   deadline == FOREVER ? 0 : (long)&left, 0);
-		if (stack == -EINTR && ready) {
+		if (stack == -EINTR && ready > 0) {
 			drop_idle_news(s);
 			continue;
 		}
