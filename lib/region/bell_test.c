@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The bells, of a region without a kernel: who is woken by which, that none is lost where
+ * several share one, and what one costs that never looks.
+ */
+#include "region/bell.h"
+
+#include "test/tap.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static struct guise_stack stack;
+static struct guise_host_ops ops;
+static uint64_t time_now = 1000;
+
+static uint64_t clock_of_test(struct guise_host_ops *self, uint32_t which)
+{
+	(void)self;
+	(void)which;
+	return time_now;
+}
+
+static void make_stack(unsigned int bells)
+{
+	stack.region = mmap(NULL, sizeof(*stack.region), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	stack.slots = calloc(GUISE_MAX_SLOTS, sizeof(*stack.slots));
+	if (stack.region == MAP_FAILED || !stack.slots)
+		abort();
+	stack.region->vcpu->bell_again = ~0ull;
+	memset(stack.bell, -1, sizeof(stack.bell));
+	ops.clock = clock_of_test;
+	stack.ops = &ops;
+	for (uint32_t i = 1; i < GUISE_MAX_SLOTS; i++)
+		stack.slots[i].id = i;
+	tap_done(guise_bells_make(&stack, bells), "bells are made");
+}
+
+static struct guise_slot *sleeper(unsigned int i)
+{
+	stack.slots[i].used = 1;
+	guise_bell_choose(stack.region, &stack.slots[i]);
+	return &stack.slots[i];
+}
+
+static bool rings(unsigned int bell)
+{
+	struct pollfd p = { .fd = stack.bell[bell], .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* It wakes, if its bell rings. */
+static bool wakes(struct guise_slot *slot)
+{
+	bool rang = rings(slot->bell);
+
+	if (rang)
+		guise_empty_bell(&stack, slot);
+	guise_quiet_bell(&stack, slot, rang);
+	return rang;
+}
+
+static void wake(struct guise_slot *slot)
+{
+	guise_bell_owed(stack.region, slot);
+	guise_ring_bell(&stack, slot->bell);
+}
+
+static void one_for_each(void)
+{
+	struct guise_slot *a = sleeper(1), *b = sleeper(2);
+
+	tap(a->bell != b->bell, "two sleepers have bells of their own");
+	wake(a);
+	tap(rings(a->bell) && !rings(b->bell), "one is woken, and the other sleeps on");
+	tap(wakes(a) && !rings(a->bell), "it is quiet when that one has seen it");
+	tap(!stack.region->vcpu->bell[a->bell].pending && !a->belled && !a->delivering,
+	    "nothing is owed any more");
+}
+
+static void shared(void)
+{
+	struct guise_slot *a = sleeper(1), *c = sleeper(1 + stack.region->bells), *d;
+
+	tap(a->bell == c->bell, "more sleepers than bells share some");
+	wake(a);
+	tap(wakes(c) && rings(a->bell), "the wrong one wakes first, and the bell rings again");
+	d = sleeper(1 + 2 * stack.region->bells);
+	tap(d->bell != a->bell, "who goes to sleep then takes another one, which does not ring");
+	tap(wakes(a) && !rings(a->bell), "the right one wakes, and the bell is quiet");
+}
+
+static void late(void)
+{
+	struct guise_slot *a = sleeper(1), *c = sleeper(1 + stack.region->bells);
+	const struct guise_bell *bell = &stack.region->vcpu->bell[a->bell];
+	int looks = 0;
+
+	wake(a);
+	for (; rings(c->bell) && looks < 1000; looks++, time_now += 100000)
+		wakes(c);
+	tap(looks > 1 && looks < 1000, "one that never looks is late after %d looks of others",
+	    looks);
+	tap(bell->late == 1 && !bell->pending && stack.region->vcpu->bell_again > time_now,
+	    "the bell is rung anew for it, later");
+	time_now = stack.region->vcpu->bell_again;
+	wakes(sleeper(2));
+	tap(rings(a->bell) && bell->pending == 1, "by whoever looks then");
+	tap(wakes(a) && !rings(a->bell) && stack.region->vcpu->bell_again == ~0ull,
+	    "it comes at last, and nobody is late");
+}
+
+static void mended(void)
+{
+	struct guise_slot *a = sleeper(1), *b = sleeper(2);
+
+	wake(a);
+	wake(b);
+	stack.region->vcpu->bell[a->bell].pending = 7;
+	a->used = 0;
+	guise_bell_mend(&stack);
+	tap(!stack.region->vcpu->bell[a->bell].pending &&
+		    stack.region->vcpu->bell[b->bell].pending == 1,
+	    "after a death it is counted anew who is owed a ring");
+}
+
+int main(void)
+{
+	make_stack(4);
+	one_for_each();
+	shared();
+	late();
+	mended();
+	return tap_end();
+}
