@@ -60,7 +60,7 @@ test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard te
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(capture_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
-.PHONY: all fetch fetch-arm64 fetch-check arm64 help check check-all soak bench demo fuzz lint format install clean distclean FORCE
+.PHONY: all fetch fetch-arm64 fetch-check arm64 help check check-all soak bench demo fuzz lint format install uninstall clean distclean FORCE
 
 ## all: everything, into build/ (the default)
 all: $(BUILD)/guise-kernel $(programs)
@@ -333,24 +333,35 @@ demo: all
 
 # ---- housekeeping -----------------------------------------------------------------------------
 
-# The command looks for what it starts in ../lib/guise.
 # One that runs here.
 guise_here = $(if $(CROSS_COMPILE),$(GO) run ./cmd/guise,$(BUILD)/guise)
 
+# What is installed. The command looks for what it starts in ../lib/guise.
+to := $(DESTDIR)$(PREFIX)
+own_folders := $(addprefix $(to)/,lib/guise include/guise share/guise)
+completion_bash := $(to)/share/bash-completion/completions/guise
+completion_zsh := $(to)/share/zsh/site-functions/_guise
+completion_fish := $(to)/share/fish/vendor_completions.d/guise.fish
+manuals := $(to)/share/man/man1/guise.1 $(to)/share/man/man5/guise-config.5
+
 ## install: into DESTDIR and PREFIX (default /usr/local)
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/guise $(DESTDIR)$(PREFIX)/include/guise
-	install -m 755 $(BUILD)/guise $(DESTDIR)$(PREFIX)/bin/guise
-	install -m 755 $(BUILD)/guise-holder $(BUILD)/guise-capture $(BUILD)/guise-bench $(DESTDIR)$(PREFIX)/lib/guise/
-	install -m 644 $(BUILD)/guise-kernel $(BUILD)/libguise.so $(BUILD)/libguise.a \
-		$(BUILD)/libguise-preload.so $(DESTDIR)$(PREFIX)/lib/guise/
-	install -m 644 include/guise/*.h $(DESTDIR)$(PREFIX)/include/guise/
-	install -D -m 644 docs/guise.1 $(DESTDIR)$(PREFIX)/share/man/man1/guise.1
-	$(guise_here) completion bash | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/guise
-	$(guise_here) completion zsh | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_guise
-	$(guise_here) completion fish | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/guise.fish
-	install -D -m 644 docs/guise-config.5 $(DESTDIR)$(PREFIX)/share/man/man5/guise-config.5
-	install -D -m 644 docs/guise.schema.json $(DESTDIR)$(PREFIX)/share/guise/guise.schema.json
+	install -d $(to)/bin $(own_folders) $(dir $(manuals))
+	install -m 755 $(BUILD)/guise $(to)/bin/
+	install -m 755 $(addprefix $(BUILD)/,guise-holder guise-capture guise-bench) $(to)/lib/guise/
+	install -m 644 $(addprefix $(BUILD)/,guise-kernel libguise.so libguise.a libguise-preload.so) \
+		$(to)/lib/guise/
+	install -m 644 include/guise/*.h $(to)/include/guise/
+	install -m 644 docs/guise.schema.json $(to)/share/guise/
+	for manual in $(manuals); do install -m 644 docs/$${manual##*/} $$manual; done
+	$(guise_here) completion bash | install -D -m 644 /dev/stdin $(completion_bash)
+	$(guise_here) completion zsh | install -D -m 644 /dev/stdin $(completion_zsh)
+	$(guise_here) completion fish | install -D -m 644 /dev/stdin $(completion_fish)
+
+## uninstall: removes what install put into DESTDIR and PREFIX
+uninstall:
+	rm -rf $(own_folders)
+	rm -f $(to)/bin/guise $(manuals) $(completion_bash) $(completion_zsh) $(completion_fish)
 
 ## clean: removes build/, except what the kernel was built from and into
 clean:

@@ -61,3 +61,25 @@ def test_libraries_are_replaced_not_written_over(tmp_path: Path) -> None:
         make(f"BUILD={build}", str(library))
         assert not library.samefile(mapped)
         assert mapped.read_bytes() == content
+
+
+def test_uninstall_removes_what_install_put_there_and_nothing_else(tmp_path: Path) -> None:
+    def files() -> set[str]:
+        return {str(f.relative_to(tmp_path)) for f in tmp_path.rglob("*") if not f.is_dir()}
+
+    where = [f"DESTDIR={tmp_path}", "PREFIX=/usr"]
+    for name in ("usr/bin/other", "usr/share/man/man1/other.1", "usr/share/doc/other"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    before = files()
+    make("install", f"BUILD={BUILD}", *where)
+    put = files() - before
+    assert {"usr/bin/guise", "usr/lib/guise/guise-kernel", "usr/include/guise/guise.h"} <= put
+    guise = tmp_path / "usr/bin/guise"
+    asked = [guise, "run", "--link", "none", "--", "true"]
+    subprocess.run(asked, check=True, env={**os.environ, "GUISE_RUNDIR": str(tmp_path / "run")})
+    # A header that an older guise had is gone, too.
+    (tmp_path / "usr/include/guise/old.h").touch()
+    make("uninstall", *where)
+    assert {name for name in files() if not name.startswith("run/")} == before
+    assert not (tmp_path / "usr/lib/guise").exists()

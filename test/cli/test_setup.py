@@ -238,6 +238,14 @@ def test_what_cannot_be_is_named(machine: Machine, flags: list[str], words: list
         assert word in done.errors, done
 
 
+def test_root_who_calls_sudo_needs_nothing(machine: Machine) -> None:
+    """Root who types what the documents say is told so, and nothing is done."""
+    before = machine.state()
+    done = machine.run("env", "SUDO_USER=root", GUISE, "setup").expect()
+    assert "root needs nothing set up" in done.text and "--user NAME" in done.text, done
+    assert machine.state() == before
+
+
 def test_without_root_it_says_so(machine: Machine) -> None:
     done = machine.run(*as_user(ALICE, GUISE, "setup", "--user", str(ALICE)))
     assert done.status == 2 and "sudo guise setup" in done.errors, done

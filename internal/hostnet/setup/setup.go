@@ -96,6 +96,9 @@ func (s *Setup) Do() error {
 	switch {
 	case err != nil:
 		return err
+	case uid < 0 && !s.Undo && os.Getenv("SUDO_USER") == "root":
+		s.say("root needs nothing set up: a tap is made for each run; --user NAME sets up another user's")
+		return nil
 	case uid < 0 && !s.Undo:
 		return access.Refuse("for whom? expected --user NAME, or to be called by sudo")
 	case uid == 0:
