@@ -157,7 +157,7 @@ static int begin(void)
 }
 
 /* Stages 3 to 5; true when all went well. */
-static bool live(struct plan *p, const struct args *a, int signals, char *json, size_t size)
+static bool live(struct plan *p, const struct args *a, int signals, char **json)
 {
 	static struct guise_server server;
 	int line = plan_apply(p), err = 0, ms;
@@ -186,7 +186,7 @@ static bool live(struct plan *p, const struct args *a, int signals, char *json, 
 			control_end(p->control);
 			if (!cut && !server.members)
 				drain(p->s, p->relay, p->control, signals);
-			summary_write(&server, cut, json, size);
+			*json = summary(&server, cut, guests_interface(&p->relay->guests));
 			control_silence(p->control);
 			relay_stop(p->relay);
 			guise_server_end(&server);
@@ -231,7 +231,7 @@ static bool undo(const struct plan *p)
 
 int main(int argc, char **argv)
 {
-	char json[512] = "", line[540], *text;
+	char *json = NULL, *text;
 	struct plan p = { 0 };
 	bool good = false;
 	struct args a;
@@ -260,14 +260,16 @@ int main(int argc, char **argv)
 	if (bad)
 		say_error(a.status, bad);
 	else
-		good = live(&p, &a, signals, json, sizeof(json));
+		good = live(&p, &a, signals, &json);
 	control_stop(p.control);
 	if (!undo(&p))
 		good = false;
-	if (json[0]) {
-		snprintf(line, sizeof(line), "summary %s\n", json);
-		say(a.status, line);
+	if (json) {
+		say(a.status, "summary ");
+		say(a.status, json);
+		say(a.status, "\n");
 	}
+	free(json);
 	plan_free(&p);
 	free(text);
 	return good ? 0 : 1;

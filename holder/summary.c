@@ -7,6 +7,9 @@
  */
 #include "holder/summary.h"
 
+#include "holder/members/outside.h"
+#include "holder/members/untraced.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,12 +45,16 @@ uint64_t summary_counter(const char *text, const char *table, const char *field)
 	return 0;
 }
 
-void summary_write(const struct guise_server *v, bool cut, char *json, size_t size)
+char *summary(const struct guise_server *v, bool cut, bool guests)
 {
 	const struct guise_region *region = v->s->region;
-	char cc[64] = "", snmp[8192] = "";
+	char cc[64] = "", snmp[8192] = "", *text = NULL;
 	uint64_t tx = 0, rx = 0;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
 
+	if (!out)
+		return NULL;
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		tx += region->links[i].tx_bytes;
 		rx += region->links[i].rx_bytes;
@@ -56,16 +63,21 @@ void summary_write(const struct guise_server *v, bool cut, char *json, size_t si
 		cc[0] = '\0';
 	if (guise_read_file(v->s, "/proc/net/snmp", snmp, sizeof(snmp)) < 0)
 		snmp[0] = '\0';
-	snprintf(json, size,
-		 "{\"cc\":\"%s\",\"connections\":%" PRIu64 ",\"sockets\":%" PRIu64
-		 ",\"escaped\":%" PRIu64 ",\"tx_bytes\":%" PRIu64 ",\"rx_bytes\":%" PRIu64
-		 ",\"retrans_segs\":%" PRIu64 ",\"members\":%" PRIu64 ",\"refused\":%" PRIu64
-		 ",\"untrapped\":%" PRIu64 ",\"untraced\":%" PRIu64 ",\"cut\":%s,\"lost\":%s}",
-		 cc,
-		 summary_counter(snmp, "Tcp", "ActiveOpens") +
-			 summary_counter(snmp, "Tcp", "PassiveOpens"),
-		 region->sockets, region->escaped, tx, rx,
-		 summary_counter(snmp, "Tcp", "RetransSegs"), v->joined, v->refused,
-		 region->untrapped, region->untraced, cut ? "true" : "false",
-		 region->dead && !cut ? "true" : "false");
+	fprintf(out,
+		"{\"cc\":\"%s\",\"connections\":%" PRIu64 ",\"sockets\":%" PRIu64
+		",\"escaped\":%" PRIu64 ",\"tx_bytes\":%" PRIu64 ",\"rx_bytes\":%" PRIu64
+		",\"retrans_segs\":%" PRIu64 ",\"members\":%" PRIu64 ",\"refused\":%" PRIu64
+		",\"untrapped\":%" PRIu64 ",",
+		cc,
+		summary_counter(snmp, "Tcp", "ActiveOpens") +
+			summary_counter(snmp, "Tcp", "PassiveOpens"),
+		region->sockets, region->escaped, tx, rx,
+		summary_counter(snmp, "Tcp", "RetransSegs"), v->joined, v->refused,
+		region->untrapped);
+	outside_write(region, out);
+	putc(',', out);
+	untraced_write(v->untraced, out);
+	fprintf(out, ",\"guests\":%s,\"cut\":%s,\"lost\":%s}", guests ? "true" : "false",
+		cut ? "true" : "false", region->dead && !cut ? "true" : "false");
+	return fclose(out) ? NULL : text;
 }

@@ -5,15 +5,14 @@
 
 #include "region/serve.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* Counter field of table in the text of /proc/net/snmp or netstat ("Tcp",
  * "RetransSegs"); 0 if it is not there. */
 uint64_t summary_counter(const char *text, const char *table, const char *field);
 
-/* Writes the JSON object, without a newline. The stack must still be there. cut: it was taken
- * from programs that were on it. */
-void summary_write(const struct guise_server *v, bool cut, char *json, size_t size);
+/* The JSON object, without a newline, to be freed; NULL: out of memory. The stack must still be
+ * there. cut: it was taken from programs that were on it; guests: programs had a namespace. */
+char *summary(const struct guise_server *v, bool cut, bool guests);
 
 #endif

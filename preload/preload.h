@@ -73,15 +73,22 @@ void preload_leave_quietly(void);
  */
 void preload_let_go_to_execute(int dir, const char *path, int flags, bool inside);
 void preload_let_go_to_search(const char *name, bool inside);
-void preload_look_at_spawned(const char *name, bool search);
+void preload_look_at_spawned(const char *name, bool search, bool inside);
 /* Has joined: the same, for good, if it has a leak sanitizer. */
 void preload_let_go_to_find_leaks(void);
 void preload_trace_again(void);
-/* outside.c: about to start the program in that file, which may be one that guise cannot be part
- * of; one that is known to be; and what the user wants to hear of them. */
+/*
+ * outside.c: about to start the program in that file, which may be one that guise cannot be part
+ * of; one that is known to be; what precedes either; that it was not started after all; and what
+ * the user wants to hear of them.
+ */
 void preload_outside_file(const char *path);
 void preload_outside(const char *path, uint32_t why);
+void preload_outside_first(void);
+void preload_outside_not_after_all(void);
 void preload_outside_begin(void);
+/* exec.c: the path of this library */
+const char *preload_library(void);
 /* valgrind.c: whether Valgrind runs this program */
 bool preload_on_valgrind(void);
 /* tracing.c: the program wants another one to trace it */

@@ -218,7 +218,7 @@ static bool join(void)
 	given = -1;
 	entered = s;
 	if (!s)
-		s = guise_join(preload.ticket, &err);
+		s = guise_join_uncounted(preload.ticket, &err);
 	if (!s)
 		die("cannot join its network stack", guise_error());
 	move_ticket();
@@ -264,6 +264,7 @@ __attribute__((constructor)) static void begin(void)
 	preload_find_originals();
 	if (!preload_stack())
 		return;
+	__atomic_fetch_add(&preload.stack->region->programs, 1, __ATOMIC_RELAXED);
 	preload_exec_begin();
 	preload_outside_begin();
 	host_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &unblocked, 0, sizeof(unblocked));

@@ -85,7 +85,7 @@ func fakeHolder() {
 		}
 	}
 	if !failed {
-		fmt.Fprint(status, `summary {"cc":"westwood","connections":3,"sockets":4,"escaped":0,"tx_bytes":1,"rx_bytes":2,"retrans_segs":0,"members":1}`+"\n")
+		fmt.Fprint(status, `summary {"cc":"westwood","connections":3,"sockets":4,"escaped":0,"tx_bytes":1,"rx_bytes":2,"retrans_segs":0,"members":1,"programs":1}`+"\n")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"guise/internal/config"
+	"guise/internal/doctor"
 	"guise/internal/holder"
 	"guise/internal/hostnet"
 	"guise/internal/hostnet/access"
@@ -50,7 +51,7 @@ func usage(format string, args ...any) error {
 func init() { runtime.LockOSThread() }
 
 func main() {
-	own := map[string]func([]string) error{holder.Spawn: holder.RunSpawn, guests.Make: guests.RunMake}
+	own := map[string]func([]string) error{holder.Spawn: holder.RunSpawn, guests.Make: guests.RunMake, doctor.Traced: doctor.RunTraced}
 	if len(os.Args) > 1 && own[os.Args[1]] != nil {
 		if err := own[os.Args[1]](os.Args[2:]); err != nil {
 			complain(err)

@@ -160,7 +160,16 @@ func unpreloadable(path string) string {
 			return ""
 		}
 	}
+	if isLoader(path) {
+		return ""
+	}
 	return "is statically linked"
+}
+
+// isLoader says whether a program is what loads dynamically linked ones: it needs no other.
+func isLoader(path string) bool {
+	name := filepath.Base(path)
+	return strings.HasPrefix(name, "ld-linux-") || name == "ld.so"
 }
 
 // rawCallsAreSeen says whether the preload library can see system calls that a program makes

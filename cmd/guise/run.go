@@ -40,6 +40,7 @@ type runFlags struct {
 	printConfig bool
 	traceCalls  bool
 	verbose     bool
+	asJSON      bool
 }
 
 func newRun() *cobra.Command {
@@ -103,7 +104,8 @@ func newRun() *cobra.Command {
 	flags.StringVar(&f.memory, "memory", "256M", "`SIZE` of the stack's memory")
 	flags.BoolVar(&f.traceCalls, "trace-calls", false, "say of each socket whether it is the stack's or the host's, and why, on standard error")
 	flags.BoolVar(&f.printConfig, "print-config", false, "print what would be done, and do nothing")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "stay beside the program, and say what went over the wire when it has ended")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "stay beside the program, and say what went over the wire when it has ended, and which programs were on the stack")
+	flags.BoolVar(&f.asJSON, "json", false, "as -v, with what it says at the end as one JSON object in a line")
 	return cmd
 }
 
@@ -182,6 +184,7 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	if f.stack != "" {
 		return f.runOn(cmd, command)
 	}
+	f.verbose = f.verbose || f.asJSON
 	s, err := f.settings(command)
 	if err != nil {
 		return err
@@ -234,7 +237,7 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	}
 	f.warnOfPasst(s)
 	if f.verbose {
-		return attend(h, way, s.throughPasst())
+		return attend(h, way, s.reach(), f.asJSON)
 	}
 	return errors.Join(execute(way.path, way.argv, way.env), abandon(h))
 }
@@ -289,7 +292,7 @@ func abandon(h *holder.Holder) error {
 }
 
 // attend runs the program beside guise, and ends with a line of proof.
-func attend(h *holder.Holder, w *way, passt bool) error {
+func attend(h *holder.Holder, w *way, reach string, asJSON bool) error {
 	status, err := supervise(w.path, w.argv, w.env)
 	if err != nil {
 		return errors.Join(err, abandon(h))
@@ -298,18 +301,24 @@ func attend(h *holder.Holder, w *way, passt bool) error {
 	h.Ticket.Close()
 	stop := catchSignals(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	summary, err := h.Summary(lastWords, stop)
+	tell := complain
+	if asJSON {
+		tell = func(err error) { fmt.Fprintln(os.Stderr, holder.NoSummary(err)) }
+	}
 	switch {
 	case errors.Is(err, holder.ErrTime), errors.As(err, &holder.Interrupted{}):
-		complain(errors.New("the stack has not ended yet, so there is no summary: other programs are on it, " +
+		tell(errors.New("the stack has not ended yet, so there is no summary: other programs are on it, " +
 			"or what they sent is still on its way (guise ls lists it)"))
 	case err != nil:
-		complain(err)
+		tell(err)
 		sweep()
 	default:
-		if passt {
-			summary.Reach = "as far as passt"
+		summary.Reach = reach
+		if asJSON {
+			fmt.Fprintln(os.Stderr, summary.JSON())
+		} else {
+			complain(errors.New(summary.String()))
 		}
-		complain(errors.New(summary.String()))
 	}
 	if status == 0 {
 		return nil
@@ -320,6 +329,17 @@ func attend(h *holder.Holder, w *way, passt bool) error {
 // throughPasst says whether the stack's only way out is passt.
 func (s *settings) throughPasst() bool {
 	return len(s.Links) > 0 && !slices.ContainsFunc(s.Links, func(l *plan.Link) bool { return l.Kind != plan.Passt })
+}
+
+// reach is how far the stack's TCP comes.
+func (s *settings) reach() string {
+	switch {
+	case len(s.Links) == 0:
+		return holder.ReachNone
+	case s.throughPasst():
+		return holder.ReachPasst
+	}
+	return holder.ReachWire
 }
 
 // warnOfPasst says that what was asked for does not get further than passt.

@@ -31,7 +31,7 @@ func TestExitStatusIsTheProgramsOwn(t *testing.T) {
 			want = 128 - want
 		}
 		g := run(t, "-v", "--", "sh", "-c", script)
-		g.says(t, want, "guise: westwood on the wire, 3 connections, 0 sockets escaped to the host\n")
+		g.says(t, want, "guise: westwood within the stack (no link), 1 program, 3 connections, 0 sockets escaped to the host\n")
 		if g.stdout.Len() > 0 {
 			t.Errorf("on the program's stdout: %q", g.stdout.String())
 		}
@@ -299,7 +299,7 @@ func TestCtrlCInATerminalReachesTheProgramOnce(t *testing.T) {
 	if line, err := out.ReadString('\n'); line != "times 1\n" {
 		t.Errorf("it wrote %q, %v", line, err)
 	}
-	g.says(t, 5, "on the wire")
+	g.says(t, 5, "within the stack")
 }
 
 func TestKillOfGuiseIsKillOfTheProgram(t *testing.T) {

@@ -10,6 +10,9 @@
  */
 #include "holder/control/report.h"
 
+#include "holder/json.h"
+#include "holder/members/outside.h"
+
 #include "host/sys.h"
 #include "region/stack.h"
 
@@ -25,20 +28,6 @@
 #define QUOTE(x) TEXT(x)
 #define VERSION  QUOTE(GUISE_VERSION)
 
-static void put_string(FILE *out, const char *text)
-{
-	putc('"', out);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			putc('\\', out);
-		if ((unsigned char)*text < 0x20)
-			fprintf(out, "\\u%04x", *text);
-		else
-			putc(*text, out);
-	}
-	putc('"', out);
-}
-
 static void put_links(FILE *out, const struct guise_region *r)
 {
 	bool first = true;
@@ -51,9 +40,9 @@ static void put_links(FILE *out, const struct guise_region *r)
 			continue;
 		fputs(first ? "{\"name\":" : ",{\"name\":", out);
 		first = false;
-		put_string(out, l->name);
+		json_string(out, l->name);
 		fputs(",\"kind\":", out);
-		put_string(out, l->kind);
+		json_string(out, l->kind);
 		fprintf(out,
 			",\"lost\":%s,\"tx_bytes\":%" PRIu64 ",\"rx_bytes\":%" PRIu64
 			",\"tx_frames\":%" PRIu64 ",\"rx_frames\":%" PRIu64
@@ -92,7 +81,7 @@ char *report_of_the_holder(const struct guise_server *v, const struct report_fac
 	}
 	fstat(v->s->memfd, &st);
 	fputs("{\"name\":", out);
-	put_string(out, r->name);
+	json_string(out, r->name);
 	fputs(",\"version\":\"" VERSION "\"", out);
 	fprintf(out,
 		",\"holder\":%d,\"age_ms\":%" PRIu64
@@ -101,6 +90,8 @@ char *report_of_the_holder(const struct guise_server *v, const struct report_fac
 		getpid(), facts->age_ms, facts->ending ? "true" : "false",
 		r->dead ? "true" : "false", v->members, v->joined, (uint64_t)st.st_blocks * 512,
 		r->ram_size, r->escaped);
+	outside_write(r, out);
+	putc(',', out);
 	put_members(out, v);
 	putc(',', out);
 	put_links(out, r);

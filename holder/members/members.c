@@ -20,7 +20,9 @@
 #include "holder/members/members.h"
 
 #include "holder/guests/guests.h"
+#include "holder/members/outside.h"
 #include "holder/members/tracer.h"
+#include "holder/members/untraced.h"
 
 #include "host/sys.h"
 #include "region/bury.h"
@@ -28,7 +30,6 @@
 #include "region/vcpu.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -78,14 +79,15 @@ static int watch_fd(struct watch *w, int fd, enum kind kind, unsigned int proc)
 static void member_gone(struct watch *w, unsigned int proc)
 {
 	const struct guise_region *r = w->v->s->region;
+	enum untraced untraced = r->procs[proc].untraced;
 	int pid = r->procs[proc].pid;
 
 	guise_server_gone(w->v, proc);
 	if (r->dead && !w->said_lost) {
 		fprintf(stderr,
 			"guise: the stack %s is lost: process %d was killed while it changed it, and "
-			"could not be traced (guise doctor says why); start it again\n",
-			r->name, pid);
+			"%s; start it again\n",
+			r->name, pid, untraced_sentence(untraced));
 		w->said_lost = true;
 	}
 	if (w->pidfd[proc] >= 0)
@@ -96,16 +98,18 @@ static void member_gone(struct watch *w, unsigned int proc)
 /* Where it may not be, a member is not traced: then its death can cost the stack. */
 static void trace(struct guise_server *v, unsigned int proc)
 {
-	struct guise_region *r = v->s->region;
+	struct guise_proc *p = &v->s->region->procs[proc];
 	struct watch *w = v->context;
-	int err = w->tracer ? tracer_seize(w->tracer, r->procs[proc].pid) : -EPERM;
+	int err = w->tracer ? tracer_seize(w->tracer, p->pid) : -EPERM;
+	bool needless;
 
 	/* A child that was short-lived: its zombie cannot be traced, and need not be. */
-	if (err == -EPERM && guise_server_ended(v, proc))
-		err = -ESRCH;
-	r->untraced -= r->procs[proc].untraced; /* this is a second try */
-	r->procs[proc].untraced = err && err != -ESRCH;
-	r->untraced += r->procs[proc].untraced;
+	needless = !err || err == -ESRCH || (err == -EPERM && guise_server_ended(v, proc));
+	if (p->untraced) /* this is a second try */
+		v->untraced[p->untraced]--;
+	p->untraced = needless ? UNTRACED_NOT : untraced_why(p->pid);
+	if (p->untraced)
+		v->untraced[p->untraced]++;
 }
 
 static int let_go(struct guise_server *v, int pid)
@@ -127,43 +131,13 @@ static int let_go(struct guise_server *v, int pid)
 				pid);
 		if (err)
 			return guise_fail(-err, "process %d is not traced by guise", pid);
-		r->procs[i].untraced = 1;
+		if (r->procs[i].untraced)
+			v->untraced[r->procs[i].untraced]--;
+		r->procs[i].untraced = UNTRACED_LET_GO;
+		v->untraced[UNTRACED_LET_GO]++;
 		return 0;
 	}
 	return guise_fail(ESRCH, "process %d is not on the stack", pid);
-}
-
-/* Programs that went to the host's stack: a sentence for each, once. */
-static void tell_outside(struct guise_region *r)
-{
-	static const char *const why[] = {
-		[GUISE_OUTSIDE_STATIC] = "is statically linked",
-		[GUISE_OUTSIDE_GO] = "is written in Go",
-		[GUISE_OUTSIDE_PRIVILEGED] = "gains privileges when it starts",
-		[GUISE_OUTSIDE_MACHINE] = "is for another processor",
-	};
-	/* Only the loader of a privileged one takes the library out of the environment. */
-	const char *children;
-
-	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
-		struct guise_outside *o = &r->outside[i];
-		bool said = false;
-
-		if (__atomic_load_n(&o->state, __ATOMIC_ACQUIRE) != GUISE_OUTSIDE_NEW)
-			continue;
-		/* Two may have found it at once. */
-		for (unsigned int k = 0; k < i; k++)
-			said |= r->outside[k].state == GUISE_OUTSIDE_SAID &&
-				!strcmp(r->outside[k].program, o->program);
-		children = o->why == GUISE_OUTSIDE_PRIVILEGED ? ", and what it starts," : "";
-		if (!said && o->why < sizeof(why) / sizeof(*why) && why[o->why])
-			fprintf(stderr,
-				"guise: %s %s, so guise is not loaded into it: it%s is on the "
-				"host's stack (guise run --mode tun catches whatever is started)\n",
-				o->program, why[o->why], children);
-		__atomic_store_n(&o->state, GUISE_OUTSIDE_SAID, __ATOMIC_RELEASE);
-		guise_futex_wake(&o->state, INT_MAX);
-	}
 }
 
 /* On another thread: a process that is being heard of just now is one or not. */
@@ -175,7 +149,7 @@ static int answer(void *context, enum guise_ask what, pid_t pid)
 	if (what == GUISE_ASK_LET_GO)
 		return let_go(v, pid);
 	if (what == GUISE_ASK_TELL) {
-		tell_outside(r);
+		outside_tell(r);
 		return 0;
 	}
 	for (unsigned int i = 2; i < GUISE_MAX_PROCS; i++)

@@ -111,7 +111,7 @@ struct guise_proc {
 	int32_t pid;         /* host pid */
 	uint64_t start_time; /* field 22 of /proc/PID/stat: guards pid reuse */
 	uint32_t dead;       /* set by the holder; consumed by the reaper */
-	uint32_t untraced;   /* the holder is not its tracer */
+	uint32_t untraced;   /* the holder is not its tracer: why, or 0 */
 	uint64_t leader;     /* struct task_struct * of the thread group leader */
 	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
 	uint64_t marks;      /* struct guise_mark[], for its program; preload/process/exec.c */
@@ -154,7 +154,8 @@ struct guise_link {
 struct guise_outside {
 	uint32_t state; /* GUISE_OUTSIDE_FREE, ... */
 	uint32_t why;   /* enum guise_outside_why */
-	char program[120];
+	uint32_t times; /* that it was started */
+	char program[116];
 };
 
 enum { GUISE_OUTSIDE_FREE, GUISE_OUTSIDE_WRITES, GUISE_OUTSIDE_NEW, GUISE_OUTSIDE_SAID };
@@ -165,9 +166,12 @@ enum guise_outside_why {
 	GUISE_OUTSIDE_GO,
 	GUISE_OUTSIDE_PRIVILEGED,
 	GUISE_OUTSIDE_MACHINE,
+	GUISE_OUTSIDE_UNREADABLE, /* the preload library, where it is started */
+	GUISE_OUTSIDE_OFF,        /* GUISE_PRELOAD=off: unless it joins by itself */
+	GUISE_OUTSIDE_WHYS,
 };
 
-#define GUISE_MAX_OUTSIDE 16 /* said in one run */
+#define GUISE_MAX_OUTSIDE 16 /* named in one run */
 
 /*
  * How to wake those who sleep in ppoll(2): lib/region/bell.c. Times are ns of the
@@ -244,8 +248,11 @@ struct guise_region {
 	/* Counters for the holder's summary. */
 	uint64_t escaped;   /* sockets of the host that members had at their end */
 	uint64_t untrapped; /* processes and threads whose raw system calls are not seen */
-	uint64_t untraced;  /* members that the holder could not trace */
 	uint64_t sockets;   /* private sockets made */
+	uint64_t programs;  /* that joined: each one that was executed, and no fork */
+	uint64_t by_itself; /* of those with GUISE_PRELOAD=off */
+	uint32_t unnamed;   /* starts of programs that outside[] has no room for */
+	uint32_t pad2;
 	uint64_t waits, kicks, pump_turns;
 
 	struct guise_outside outside[GUISE_MAX_OUTSIDE]; /* preload/process/outside.c */

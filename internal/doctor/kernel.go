@@ -10,8 +10,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"guise/internal/hostnet/access"
 )
 
 // The places that a region can lie at, and the size of one with the default
@@ -137,31 +135,4 @@ func (e *examination) kernel() {
 		return
 	}
 	e.find("kernel", OK, "", "the host's kernel is %s, and has all that guise would use", release)
-}
-
-// ptraceContinue is a request of ptrace(2) that every kernel knows.
-const ptraceContinue = 7
-
-// tracing says whether the holder can trace the programs on a stack. Whether ptrace is let
-// through is tried, on no process; Yama's word is read.
-func (e *examination) tracing() {
-	const cost = "a program that is killed in the middle of a change to its stack loses it for all that are on it"
-	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, ptraceContinue, ^uintptr(0), 0, 0, 0, 0); errno != unix.ESRCH {
-		e.find("tracing", Note, "nothing needs to be done for programs on a stack of their own; a filter that lets ptrace through helps "+
-			"(docker run --cap-add SYS_PTRACE)", "the host refuses ptrace, by which a stack outlives the death of a program: %s", cost)
-		return
-	}
-	text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
-	scope := strings.TrimSpace(string(text))
-	switch {
-	case err != nil || scope == "0":
-		e.find("tracing", OK, "", "programs on a stack can be traced, so that it outlives their deaths")
-	case scope == "1":
-		e.find("tracing", OK, "", "kernel.yama.ptrace_scope is 1: programs on a stack allow its holder to trace them, so that it outlives their deaths")
-	case scope == "2" && access.Capability(unix.CAP_SYS_PTRACE):
-		e.find("tracing", OK, "", "kernel.yama.ptrace_scope is 2: root's programs on a stack can be traced, so that it outlives their deaths")
-	default:
-		e.find("tracing", Note, "nothing needs to be done for programs on a stack of their own; sysctl kernel.yama.ptrace_scope=1 helps",
-			"kernel.yama.ptrace_scope is %s, which forbids to trace programs: %s", scope, cost)
-	}
 }

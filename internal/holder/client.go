@@ -22,20 +22,21 @@ const answerTime = 5 * time.Second
 
 // Status is what a holder says of its stack (docs/plan.md).
 type Status struct {
-	Name        string            `json:"name"`
-	Version     string            `json:"version"`
-	Holder      int               `json:"holder"`
-	AgeMS       uint64            `json:"age_ms"`
-	Ending      bool              `json:"ending"`
-	Lost        bool              `json:"lost"`
-	Members     int               `json:"members"`
-	Joined      uint64            `json:"joined"`
-	PIDs        []int             `json:"pids"`
-	Memory      uint64            `json:"memory"`
-	MemoryLimit uint64            `json:"memory_limit"`
-	Escaped     uint64            `json:"escaped"`
-	Links       []LinkStatus      `json:"links"`
-	Told        map[string]string `json:"told"`
+	Name        string `json:"name"`
+	Version     string `json:"version"`
+	Holder      int    `json:"holder"`
+	AgeMS       uint64 `json:"age_ms"`
+	Ending      bool   `json:"ending"`
+	Lost        bool   `json:"lost"`
+	Members     int    `json:"members"`
+	Joined      uint64 `json:"joined"`
+	PIDs        []int  `json:"pids"`
+	Memory      uint64 `json:"memory"`
+	MemoryLimit uint64 `json:"memory_limit"`
+	Escaped     uint64 `json:"escaped"`
+	Programs
+	Links []LinkStatus      `json:"links"`
+	Told  map[string]string `json:"told"`
 
 	// Sockets is nil when the stack's kernel did not answer in time.
 	Sockets *int `json:"sockets"`

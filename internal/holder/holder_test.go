@@ -106,9 +106,9 @@ func TestWhatAHolderSaysInPlaceOfReady(t *testing.T) {
 }
 
 func TestSummaryIsALineOfProof(t *testing.T) {
-	h := reporting(t, `summary {"cc":"bbr","connections":1,"escaped":2,"more":"than we know"}`+"\n", true)
+	h := reporting(t, `summary {"cc":"bbr","programs":1,"connections":1,"escaped":2,"more":"than we know"}`+"\n", true)
 	s, err := h.Summary(time.Minute, nil)
-	if err != nil || s.String() != "bbr on the wire, 1 connection, 2 sockets escaped to the host" {
+	if err != nil || s.String() != "bbr on the wire, 1 program, 1 connection, 2 sockets escaped to the host" {
 		t.Errorf("got %v, %v", s, err)
 	}
 	if _, err := reporting(t, "", true).Summary(time.Minute, nil); err == nil || !strings.Contains(err.Error(), "without a summary") {

@@ -4,7 +4,6 @@ package holder
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,53 +32,6 @@ type BuildError struct {
 }
 
 func (e *BuildError) Error() string { return e.Reason }
-
-// Summary is what a stack did in its life.
-type Summary struct {
-	CC            string `json:"cc"`
-	Connections   uint64 `json:"connections"`
-	Sockets       uint64 `json:"sockets"`
-	Escaped       uint64 `json:"escaped"`
-	Untrapped     uint64 `json:"untrapped"` // processes whose raw system calls were not seen
-	Untraced      uint64 `json:"untraced"`  // programs whose deaths could have lost the stack
-	TxBytes       uint64 `json:"tx_bytes"`
-	RxBytes       uint64 `json:"rx_bytes"`
-	Retransmitted uint64 `json:"retrans_segs"`
-	Members       uint64 `json:"members"`
-	Cut           bool   `json:"cut"`  // it was taken down while programs were on it
-	Lost          bool   `json:"lost"` // a member died in the middle of a change to it
-
-	// Reach is how far the stack's TCP came; "": on the wire.
-	Reach string `json:"-"`
-}
-
-// String is the one line of proof.
-func (s Summary) String() string {
-	if s.Lost {
-		return "the stack was lost: a program on it was killed, or ended, in the middle of a change to it"
-	}
-	if s.Cut {
-		return "the stack was taken down (guise down) while programs were on it"
-	}
-	text := fmt.Sprintf("%s %s, %s, %s escaped to the host", s.CC, cmp.Or(s.Reach, "on the wire"),
-		count(s.Connections, "connection"), count(s.Escaped, "socket"))
-	if s.Untrapped > 0 {
-		text += fmt.Sprintf(" (raw system calls were not seen, %d times: host kernel before 5.11, "+
-			"or another processor than x86-64)", s.Untrapped)
-	}
-	if s.Untraced > 0 {
-		text += fmt.Sprintf(" (%s could not be traced: one that is killed in a bad moment loses the stack for all; guise doctor says why)",
-			count(s.Untraced, "program"))
-	}
-	return text
-}
-
-func count(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
 
 // ErrTime is returned when the holder has not reported in time.
 var ErrTime = errors.New("no report from the holder")

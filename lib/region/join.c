@@ -252,7 +252,7 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 	return s;
 }
 
-struct guise_stack *guise_join(int ticket, int *err)
+struct guise_stack *guise_join_uncounted(int ticket, int *err)
 {
 	int fd[GUISE_JOIN_MAX_FDS], fds, control, unused;
 	struct guise_join_reply r;
@@ -264,6 +264,19 @@ struct guise_stack *guise_join(int ticket, int *err)
 		return NULL;
 	*err = control = guise_join_ask(ticket, GUISE_JOIN_NOW, &r, fd, &fds);
 	return control < 0 ? NULL : build(control, &r, fd, err);
+}
+
+struct guise_stack *guise_join(int ticket, int *err)
+{
+	struct guise_stack *s = guise_join_uncounted(ticket, err);
+	const char *preload = getenv("GUISE_PRELOAD");
+
+	if (!s)
+		return NULL;
+	__atomic_fetch_add(&s->region->programs, 1, __ATOMIC_RELAXED);
+	if (preload && !strcmp(preload, "off"))
+		__atomic_fetch_add(&s->region->by_itself, 1, __ATOMIC_RELAXED);
+	return s;
 }
 
 struct guise_stack *guise_join_enter(int end, int *err)

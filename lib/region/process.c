@@ -83,6 +83,7 @@ bool guise_thread_read(pid_t tid, struct guise_thread *thread)
 		return false;
 	thread->process = last_number(text, "\nTgid:");
 	thread->tracer = last_number(text, "\nTracerPid:");
+	thread->user = (uid_t)last_number(text, "\nUid:");
 	thread->inner = last_number(text, "\nNSpid:");
 	if (thread->inner < 0) /* before Linux 4.1, or without PID namespaces */
 		thread->inner = tid;

@@ -21,7 +21,8 @@ bool guise_process_over(const struct guise_process *now, uint64_t start_time);
 struct guise_thread {
 	pid_t process, tracer; /* tracer 0: none */
 	pid_t inner;           /* its number in its own PID namespace */
-	uint64_t caught;       /* signals with a handler: bit 0 is that of signal 1 */
+	uid_t user;
+	uint64_t caught; /* signals with a handler: bit 0 is that of signal 1 */
 };
 
 bool guise_thread_read(pid_t tid, struct guise_thread *thread);

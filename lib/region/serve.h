@@ -12,6 +12,7 @@ struct guise_server {
 	int control[GUISE_MAX_PROCS]; /* a member's channel, by process index; -1: none */
 	unsigned int members;         /* now */
 	uint64_t joined, refused;     /* ever */
+	uint64_t untraced[8];         /* ever, by why: holder/members/untraced.h */
 	/* NULL, or called when it is known who the member is, before it is answered. */
 	void (*known)(struct guise_server *v, unsigned int proc);
 	/* NULL, or has that process traced no more: 0, or -errno with a sentence. */

@@ -71,6 +71,11 @@ void preload_exec_begin(void)
 	}
 }
 
+const char *preload_library(void)
+{
+	return library;
+}
+
 /* ---- the environment ------------------------------------------------------- */
 
 static size_t lines(char *const *env)
@@ -447,6 +452,7 @@ static int execute(const struct execution *x)
 
 	if (!preload_on_stack() || !*library || !readable(x->envp))
 		return execute_on_host(x, x->envp);
+	preload_outside_first();
 	prepare(&heir, x->envp, false);
 	{
 		char *line[lines(x->envp) + 5 + OTHERS], longer[preload_room(x->envp)];
@@ -461,6 +467,7 @@ static int execute(const struct execution *x)
 		ret = execute_on_host(x, line);
 	}
 	saved = errno;
+	preload_outside_not_after_all();
 	if (!preload_borrowed()) {
 		guise_stay_after_all();
 		preload_trace_again();
@@ -571,11 +578,13 @@ static int spawn(spawn_function *host, pid_t *pid, const char *name,
 
 	if (!preload_on_stack() || !*library || !readable(envp))
 		return host(pid, name, actions, attributes, argv, envp);
-	if (!switched_off(envp))
-		preload_look_at_spawned(name, host == HOST(posix_spawnp));
+	preload_outside_first();
+	preload_look_at_spawned(name, host == HOST(posix_spawnp), !switched_off(envp));
 	ret = prepare(&heir, envp, true);
-	if (ret)
+	if (ret) {
+		preload_outside_not_after_all();
 		return -ret;
+	}
 	{
 		char *line[lines(envp) + 5 + OTHERS], longer[preload_room(envp)];
 		char number[32], where[64];
@@ -588,6 +597,8 @@ static int spawn(spawn_function *host, pid_t *pid, const char *name,
 		furnish(line, longer, number, where, envp, placed ? preload.place : -1);
 		host_sys(SYS_fcntl, preload.ticket, F_SETFD, 0);
 		ret = host(pid, name, actions, attributes, argv, line);
+		if (ret)
+			preload_outside_not_after_all();
 		if (placed) {
 			host_sys(SYS_dup3, preload.ticket, preload.place, O_CLOEXEC);
 			pthread_mutex_unlock(&spawning);

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Programs that guise cannot be part of: static ones, those written in Go, those of
- * another processor, and those that gain privileges when they start (tracing.c knows
- * them). One that `guise run` is given is recognised by it (cmd/guise/program.go, which
+ * another processor, those that gain privileges when they start (tracing.c knows
+ * them), and any where the library cannot be read (after a chroot, or by another user).
+ * One that `guise run` is given is recognised by it (cmd/guise/program.go, which
  * has the same rules); one that a program of the tree starts later is on the host's
  * stack, and here is found out and noted in the region. The holder says so, once for
  * each program of the run: standard error of the tree itself may be what somebody
- * reads. The region's header is mapped a second time for this: the child of a fork that
- * has no private sockets is no member, but executes programs.
+ * reads. At the end it says of each how often it was started. The region's header is
+ * mapped a second time for this: the child of a fork that has no private sockets is no
+ * member, but executes programs.
+ *
+ * A program that is started with GUISE_PRELOAD=off is noted as well, and is not said: one
+ * that then joins by libguise counts that itself (region/join.c).
  *
  * What costs little is looked at: the file's first page, which has the program headers of
  * whatever a linker makes, and in Go's programs the note with the build's name. A script is
  * what runs it.
+ *
+ * It is noted before exec, and taken back when that fails.
  */
 #include "preload/preload.h"
 
@@ -29,6 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HEAD       4096
 #define DEEPEST    4 /* scripts whose interpreter is a script, as far as the kernel goes */
@@ -44,13 +52,15 @@
 
 static bool quiet; /* --mode preload was asked for */
 static struct guise_region *header;
+/* What this thread has counted for the exec that it is about to make. */
+static __thread uint32_t *counted __attribute__((tls_model("initial-exec")));
 
 void preload_outside_begin(void)
 {
 	const char *told = getenv("GUISE_OUTSIDE");
 
 	quiet = told && !strcmp(told, "quiet");
-	if (!quiet && preload.stack) {
+	if (preload.stack) {
 		long at = host_sys(SYS_mmap, 0, GUISE_OFF_SLOTS - GUISE_OFF_HEADER,
 				   PROT_READ | PROT_WRITE, MAP_SHARED, preload.stack->memfd,
 				   GUISE_OFF_HEADER);
@@ -59,9 +69,16 @@ void preload_outside_begin(void)
 	}
 }
 
-static bool is_said(void)
+/* In a sandbox the look at a file may be what ends the program. */
+static bool is_noted(void)
 {
-	return header && !quiet && !(preload.stack && preload.stack->sandboxed);
+	return header && !(preload.stack && preload.stack->sandboxed);
+}
+
+static void count(uint32_t *times)
+{
+	__atomic_fetch_add(times, 1, __ATOMIC_RELAXED);
+	counted = times;
 }
 
 /* The file's beginning; how long it is, 0 if it is none to look at. */
@@ -105,7 +122,21 @@ static bool is_go(const ElfW(Phdr) * p, const char *head, size_t n)
 	return note.n_namesz == 4 && !memcmp(head + p->p_offset + sizeof(note), "Go\0", 4);
 }
 
-static enum guise_outside_why look_at(const char *head, size_t n)
+/* By the loader, after exec: access(2) leaves out capabilities that another user than root has yet. */
+static bool library_is_readable(void)
+{
+	return !host_sys(SYS_faccessat, AT_FDCWD, preload_library(), R_OK);
+}
+
+/* The loader of dynamic programs, executed as such: it needs none itself. */
+static bool is_loader(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	return !strncmp(name, "ld-linux-", 9) || !strcmp(name, "ld.so");
+}
+
+static enum guise_outside_why look_at(const char *path, const char *head, size_t n)
 {
 	bool loaded = false, go = false;
 	ElfW(Ehdr) e;
@@ -127,12 +158,20 @@ static enum guise_outside_why look_at(const char *head, size_t n)
 	}
 	if (go && (!loaded || !preload_trapping()))
 		return GUISE_OUTSIDE_GO;
-	return loaded ? GUISE_INSIDE : GUISE_OUTSIDE_STATIC;
+	if (!loaded && !is_loader(path))
+		return GUISE_OUTSIDE_STATIC;
+	return library_is_readable() ? GUISE_INSIDE : GUISE_OUTSIDE_UNREADABLE;
+}
+
+/* False: the holder need not say it. */
+static bool is_said(uint32_t why)
+{
+	return !quiet && why != GUISE_OUTSIDE_OFF;
 }
 
 void preload_outside(const char *path, uint32_t why)
 {
-	if (!is_said())
+	if (!is_noted())
 		return;
 	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
 		struct guise_outside *o = &header->outside[i];
@@ -142,16 +181,24 @@ void preload_outside(const char *path, uint32_t why)
 						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			snprintf(o->program, sizeof(o->program), "%s", path);
 			o->why = why;
+			count(&o->times);
+			if (!is_said(why)) {
+				__atomic_store_n(&o->state, GUISE_OUTSIDE_SAID, __ATOMIC_RELEASE);
+				return;
+			}
 			__atomic_store_n(&o->state, GUISE_OUTSIDE_NEW, __ATOMIC_RELEASE);
 			guise_ask_to_tell(header);
 			/* So that it stands before what the program says. */
 			guise_futex_wait(&o->state, GUISE_OUTSIDE_NEW, PATIENCE_NS);
 			return;
 		}
-		if (state != GUISE_OUTSIDE_WRITES &&
-		    !strncmp(o->program, path, sizeof(o->program) - 1))
+		if (state != GUISE_OUTSIDE_WRITES && o->why == why &&
+		    !strncmp(o->program, path, sizeof(o->program) - 1)) {
+			count(&o->times);
 			return;
+		}
 	}
+	count(&header->unnamed);
 }
 
 void preload_outside_file(const char *path)
@@ -160,14 +207,27 @@ void preload_outside_file(const char *path)
 	enum guise_outside_why why;
 	size_t n;
 
-	if (!is_said())
+	if (!is_noted())
 		return;
 	n = read_head(path, head);
 	for (int deep = 0; deep < DEEPEST && read_interpreter(head, n, interpreter); deep++) {
 		path = interpreter;
 		n = read_head(path, head);
 	}
-	why = look_at(head, n);
+	why = look_at(path, head, n);
 	if (why != GUISE_INSIDE)
 		preload_outside(path, why);
+}
+
+/* The child of a vfork that went on to its program had this thread's variables. */
+void preload_outside_first(void)
+{
+	counted = NULL;
+}
+
+void preload_outside_not_after_all(void)
+{
+	if (counted)
+		__atomic_fetch_sub(counted, 1, __ATOMIC_RELAXED);
+	counted = NULL;
 }

@@ -104,19 +104,20 @@ static const char *name_of(int dir, const char *path, char name[PATH_MAX])
 static bool look_at_program(int dir, const char *path, int flags, bool inside)
 {
 	char name[PATH_MAX];
+	bool privileged;
 	struct stat st;
 
 	if (guise_readable(path, 1) || host_sys(SYS_newfstatat, dir, path, &st, flags) ||
 	    !S_ISREG(st.st_mode))
 		return false;
-	if (!(st.st_mode & (S_ISUID | S_ISGID)) && !has_capabilities(dir, path)) {
-		if (inside)
-			preload_outside_file(name_of(dir, path, name));
-		return false;
-	}
-	if (inside && loads_nothing(&st))
+	privileged = st.st_mode & (S_ISUID | S_ISGID) || has_capabilities(dir, path);
+	if (!inside)
+		preload_outside(name_of(dir, path, name), GUISE_OUTSIDE_OFF);
+	else if (!privileged)
+		preload_outside_file(name_of(dir, path, name));
+	else if (loads_nothing(&st))
 		preload_outside(name_of(dir, path, name), GUISE_OUTSIDE_PRIVILEGED);
-	return true;
+	return privileged;
 }
 
 void preload_let_go_to_execute(int dir, const char *path, int flags, bool inside)
@@ -165,14 +166,14 @@ void preload_let_go_to_search(const char *name, bool inside)
 		preload_let_go_to_execute(AT_FDCWD, name, 0, inside);
 }
 
-void preload_look_at_spawned(const char *name, bool search)
+void preload_look_at_spawned(const char *name, bool search, bool inside)
 {
 	char path[PATH_MAX];
 
 	if (search)
 		name = find(name, path);
 	if (name)
-		look_at_program(AT_FDCWD, name, 0, true);
+		look_at_program(AT_FDCWD, name, 0, inside);
 }
 
 void preload_trace_again(void)

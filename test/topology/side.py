@@ -140,8 +140,11 @@ class GuiseSide(Side):
         return without_proof(finished, self.options)
 
 
+# As it is when nothing ran outside, and nothing is unknown.
 PROOF = re.compile(
-    r"^(?:guise: )?(?P<cc>\w+) (?P<reach>on the wire|as far as passt), "
+    r"^(?:guise: )?(?P<cc>\w+) "
+    r"(?P<reach>on the wire|as far as passt|within the stack \(no link\)), "
+    r"(?P<programs>(?:\d+ programs?|programs in a namespace)(?:, \d+ programs?)?), "
     r"(?P<connections>\d+) connections?, "
     r"(?P<escaped>\d+) sockets? escaped to the host\n",
     re.MULTILINE,

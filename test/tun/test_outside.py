@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Programs that guise cannot be loaded into: `guise run` recognises one that it is given
-(cmd/guise/program.go), the preload library one that is started later (preload/process/outside.c),
-and the two know the same ones by the same examples."""
+(cmd/guise/program.go), the preload library one that is started later
+(preload/process/outside.c), and the two know the same ones by the same examples."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 import shutil
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from topology.namespace import Word
 from topology.process import Finished, run
-from topology.side import GUISE, PROOF, PYTHON
+from topology.side import BUILD, GUISE, PYTHON
 
 SAID = "so guise is not loaded into it: it is on the host's stack"
+PROOF = re.compile(r"^guise: \w+ within the stack \(no link\), .*\n", re.MULTILINE)
 
 Make = Callable[[Path, Path, Path], Path]
 
@@ -28,6 +32,20 @@ def on_guise(*words: Word) -> Finished:
     for that no longer than a moment. Without the proof."""
     done = run([GUISE, "run", "-v", "--link", "none", *words])
     return replace(done, stderr=PROOF.sub("", done.errors).encode())
+
+
+def counted(*words: Word) -> dict[str, Any]:
+    """What is counted at the end, which is the same for machines and for people."""
+    said = run([GUISE, "run", "--json", "--link", "none", *words]).expect().errors
+    counts: dict[str, Any] = json.loads(said.splitlines()[-1])
+    proof = run([GUISE, "run", "-v", "--link", "none", *words]).errors.splitlines()[-1]
+    outside = sum(p["times"] for p in counts["outside"]) + counts["unnamed"]
+    on = re.search(r", (\d+) programs?, ", proof)
+    off = re.search(r"; (\d+) programs? on the host's stack: ", proof)
+    assert on and int(on[1]) == counts["programs"], (proof, counts)
+    assert (int(off[1]) if off else 0) == outside, (proof, counts)
+    assert bool(outside) != ("0 sockets escaped" in proof), proof
+    return counts
 
 
 def script(file: Path, interpreter: object) -> Path:
@@ -43,6 +61,9 @@ def of_another_processor(file: Path) -> Path:
     file.write_bytes(program)
     file.chmod(0o755)
     return file
+
+
+LOADER = "ld-linux-x86-64.so.2" if os.uname().machine == "x86_64" else "ld-linux-aarch64.so.1"
 
 
 def other_machine() -> int:
@@ -68,6 +89,7 @@ EXAMPLES: dict[str, tuple[Make, str]] = {
     "script of the shell": (lambda folder, _talk, _web: script(folder / "sh", "/bin/sh"), ""),
     "dynamic": (lambda _folder, _talk, _web: Path("/bin/true"), ""),
     "python": (lambda _folder, _talk, _web: Path(PYTHON), ""),
+    "loader": (lambda _folder, _talk, _web: Path(f"/lib64/{LOADER}"), ""),
     "no program": (lambda folder, _talk, _web: script(folder / "none", "/nowhere"), ""),
 }
 
@@ -136,3 +158,61 @@ def test_what_valgrind_runs_is_on_the_hosts_stack(ask: list[str]) -> None:
     done = on_guise("--", *valgrind, script).expect()
     assert done.text == "0\n0\n0\n", done
     assert done.errors.count(f"is statically linked, {SAID}") == done.errors.count("\n") == 1, done
+
+
+def test_programs_are_counted_where_they_ran(tmp_path: Path, talk: Path) -> None:
+    """Each time that one is started, by whatever call; not one that is not started after all."""
+    assert counted("--", "true")["programs"] == 1
+    by_spawn = f"import os; os.waitpid(os.posix_spawn({str(talk)!r}, ['t'], os.environ), 0)"
+    other = of_another_processor(tmp_path / "other")
+    none = tmp_path / "none"
+    none.write_bytes(b"\x7fELF and no more")
+    none.chmod(0o755)
+    script = f'{talk}; {talk}; /bin/true; {PYTHON} -c "{by_spawn}"; {other}; {none}; /bin/true'
+    counts = counted("--", "sh", "-c", f"({script}) 2>/dev/null; :")
+    assert counts["programs"] == 4, counts
+    assert counts["outside"] == [{"program": str(talk), "why": "static", "times": 3}], counts
+
+
+def test_more_than_have_room_are_counted(tmp_path: Path, talk: Path) -> None:
+    copies = [tmp_path / f"copy{i}" for i in range(20)]
+    for copy in copies:
+        copy.symlink_to(talk)
+    words = "; ".join(f"{copy} 2>/dev/null; {copy} 2>/dev/null" for copy in copies)
+    counts = counted("--", "sh", "-c", f"{words}; :")
+    assert len(counts["outside"]) == 16 and counts["unnamed"] == 8, counts
+
+
+def test_asked_for_it_is_counted(talk: Path) -> None:
+    counts = counted("--mode", "preload", "--", "sh", "-c", f"{talk} 2>/dev/null; :")
+    assert counts["outside"] == [{"program": str(talk), "why": "static", "times": 1}], counts
+
+
+def test_one_that_joins_by_itself_is_on_the_stack() -> None:
+    """And one that only says so is not."""
+    counts = counted("--", "env", "GUISE_PRELOAD=off", BUILD / "test/region/member", "threads")
+    assert counts["programs"] >= 2 and not counts["outside"], counts
+    counts = counted("--", "env", "GUISE_PRELOAD=off", "/bin/true")
+    assert counts["outside"] == [{"program": "/bin/true", "why": "off", "times": 1}], counts
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """guise, where its user alone gets to it."""
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0o700)
+    for part in ("guise", "guise-holder", "libguise-preload.so", "guise-kernel"):
+        (folder / part).symlink_to(BUILD / part)
+    return folder
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes another user")
+def test_where_the_library_cannot_be_read_it_is_said(closed: Path) -> None:
+    """The loader says so, too, and goes on without."""
+    change = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    env = {**os.environ, "GUISE_LIBDIR": str(closed)}
+    words: list[Word] = [GUISE, "run", "--json", "--link", "none", "--", *change, "/bin/true"]
+    lines = run(words, env=env).expect().errors.splitlines()
+    assert any("/bin/true cannot read guise's library from where it is" in x for x in lines), lines
+    counts = json.loads(lines[-1])
+    assert counts["outside"] == [{"program": "/bin/true", "why": "unreadable", "times": 1}], counts

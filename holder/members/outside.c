@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Programs that went to the host's stack: said when they start, and counted at the end.
+ *
+ * Of those with GUISE_PRELOAD=off nobody knows which have joined by themselves, but how many:
+ * only when some have not, all of them are listed.
+ */
+#include "holder/members/outside.h"
+
+#include "holder/json.h"
+
+#include "host/sys.h"
+#include "region/vcpu.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+
+static const struct {
+	const char *word, *sentence;
+} why[GUISE_OUTSIDE_WHYS] = {
+	[GUISE_OUTSIDE_STATIC] = { "static", "is statically linked" },
+	[GUISE_OUTSIDE_GO] = { "go", "is written in Go" },
+	[GUISE_OUTSIDE_PRIVILEGED] = { "privileged", "gains privileges when it starts" },
+	[GUISE_OUTSIDE_MACHINE] = { "machine", "is for another processor" },
+	[GUISE_OUTSIDE_UNREADABLE] = { "unreadable", "cannot read guise's library from where it is "
+						     "started (its root folder, its user)" },
+	[GUISE_OUTSIDE_OFF] = { "off", NULL },
+};
+
+/* Two may have found it at once: the same as an earlier one. */
+static bool is_repeated(const struct guise_region *r, unsigned int i)
+{
+	for (unsigned int k = 0; k < i; k++)
+		if (r->outside[k].state == GUISE_OUTSIDE_SAID &&
+		    r->outside[k].why == r->outside[i].why &&
+		    !strcmp(r->outside[k].program, r->outside[i].program))
+			return true;
+	return false;
+}
+
+void outside_tell(struct guise_region *r)
+{
+	/* Only the loader of a privileged one takes the library out of the environment. */
+	const char *children;
+
+	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
+		struct guise_outside *o = &r->outside[i];
+
+		if (__atomic_load_n(&o->state, __ATOMIC_ACQUIRE) != GUISE_OUTSIDE_NEW)
+			continue;
+		children = o->why == GUISE_OUTSIDE_PRIVILEGED ? ", and what it starts," : "";
+		if (!is_repeated(r, i) && o->why < GUISE_OUTSIDE_WHYS && why[o->why].sentence)
+			fprintf(stderr,
+				"guise: %s %s, so guise is not loaded into it: it%s is on the "
+				"host's stack (guise run --mode tun catches whatever is started)\n",
+				o->program, why[o->why].sentence, children);
+		__atomic_store_n(&o->state, GUISE_OUTSIDE_SAID, __ATOMIC_RELEASE);
+		guise_futex_wake(&o->state, INT_MAX);
+	}
+}
+
+/* How often that program was started, and did not fail to start. */
+static uint64_t times(const struct guise_region *r, unsigned int i)
+{
+	uint64_t n = 0;
+
+	for (unsigned int k = i; k < GUISE_MAX_OUTSIDE; k++)
+		if (r->outside[k].why == r->outside[i].why &&
+		    !strcmp(r->outside[k].program, r->outside[i].program))
+			n += r->outside[k].times;
+	return n;
+}
+
+static bool is_listed(const struct guise_region *r, unsigned int i, bool off)
+{
+	const struct guise_outside *o = &r->outside[i];
+
+	return (o->state == GUISE_OUTSIDE_NEW || o->state == GUISE_OUTSIDE_SAID) && o->why &&
+	       o->why < GUISE_OUTSIDE_WHYS && (off || o->why != GUISE_OUTSIDE_OFF) &&
+	       !is_repeated(r, i) && times(r, i);
+}
+
+void outside_write(const struct guise_region *r, FILE *out)
+{
+	const char *separator = "";
+	uint64_t off = 0;
+
+	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++)
+		if (r->outside[i].why == GUISE_OUTSIDE_OFF)
+			off += r->outside[i].times;
+	fprintf(out, "\"programs\":%" PRIu64 ",\"outside\":[", r->programs);
+	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
+		if (!is_listed(r, i, off > r->by_itself))
+			continue;
+		fprintf(out, "%s{\"program\":", separator);
+		json_string(out, r->outside[i].program);
+		fprintf(out, ",\"why\":\"%s\",\"times\":%" PRIu64 "}", why[r->outside[i].why].word,
+			times(r, i));
+		separator = ",";
+	}
+	fprintf(out, "],\"unnamed\":%" PRIu32, r->unnamed);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Programs of the tree that run on the host's stack (preload/process/outside.c finds them). */
+#ifndef GUISE_HOLDER_OUTSIDE_H
+#define GUISE_HOLDER_OUTSIDE_H
+
+#include "guise/layout.h"
+
+#include <stdio.h>
+
+/* Says on standard error what is new: a sentence for each program, once. */
+void outside_tell(struct guise_region *r);
+
+/* Writes how many programs joined, and which did not, as members of a JSON object:
+ * "programs":2,"outside":[{"program":"/bin/x","why":"static","times":3}],"unnamed":0 */
+void outside_write(const struct guise_region *r, FILE *out);
+
+#endif
