@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What programs built with sanitizers ask every library by these names when
- * they start. A program that has such a function itself is asked instead.
+ * Default options for the sanitizers that a program is built with.
  *
- * AddressSanitizer wants to come first among the libraries, so that all calls go
- * through it; after guise's hooks it still sees every call that reaches libc.
- * ThreadSanitizer takes the stack's memory for the program's and does not know
- * that the virtual CPU orders all access to it: what guise's own code does with
- * it is nothing to report.
+ * A sanitizer's runtime calls functions of these names when it starts, to ask for
+ * its defaults; a definition in the program itself takes precedence over these.
+ *
+ * AddressSanitizer refuses to run if it is not the first library, because it wants
+ * to see all calls. Here the preload library is first, and that check is turned off:
+ * every call that reaches libc still passes through the sanitizer.
+ *
+ * ThreadSanitizer sees the stack's memory as the program's. It does not know that
+ * the virtual CPU orders all access to it, and would report races that are none: so
+ * it reports nothing that the preload library itself does.
  */
 #include "preload/preload.h"
 

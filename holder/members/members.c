@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The watch of members: one thread, one epoll.
+ * How the holder learns that a member has ended, and when the holder itself ends.
+ * One thread does all of it, in one epoll.
  *
- * A member is watched twice. Its channel hangs up when its program ends, by
- * exit or by exec (it is close-on-exec); a child that has just forked
- * may hold a copy, though, so the process's end is also seen
- * through a pidfd, or, where the host has none (before Linux 5.3) or refuses
- * them, by a look at /proc each second. Whichever comes first counts.
+ * A member is watched in two ways, and the first that reports its end counts:
  *
- * Links are watched as well, where a backend can tell why one was lost (a peer
- * that has ended hangs up): the holder is the one that says so, because it is
- * there whatever the programs do with their standard error.
+ *	its channel	hangs up when the program ends, by exit or by exec (the channel
+ *			is close-on-exec). It does not hang up while a child that has
+ *			just forked still has a copy
+ *	its process	ends: seen through a pidfd. Where the host has no pidfds (before
+ *			Linux 5.3) or refuses them, /proc is looked at each second
  *
- * The holder's own end: between fork and join, and across exec, a process is no
- * member but has the ticket. So the last member's leaving ends nothing as
- * long as somebody, somewhere, still has a copy of the ticket, or of one that the
- * control socket gave (control.c).
+ * The links are watched as well, if their backend can tell why a link was lost (a
+ * peer that has ended hangs up). The holder reports it, because the programs may
+ * have closed their standard error.
+ *
+ * The holder ends when there are no members and no process has a copy of the
+ * ticket, or of a ticket that the control socket gave (holder/control/control.c).
+ * Members alone are not enough to go by: between fork and join, and across exec, a
+ * process is not a member, and has the ticket.
  */
 #include "holder/members/members.h"
 

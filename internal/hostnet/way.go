@@ -18,7 +18,7 @@ import (
 	"guise/internal/plan"
 )
 
-// A user who says nothing of a link gets the best way out that he can have:
+// A user who says nothing of a link gets the best way out that this user can have:
 //
 //	CAP_NET_ADMIN			a tap that guise makes, and undoes
 //	a tap of `guise setup`		that one, without any privilege

@@ -5,9 +5,9 @@
  * What travels is the placeholder. Before it is sent the stack is given the
  * private socket under the placeholder's inode number; a member of the stack
  * that receives a socket asks for what was given under its number. So the
- * socket arrives in the same process or another one, also by way of a
- * stranger, who himself holds a socket that was never connected. What nobody
- * takes the stack drops when it needs the place (kernel/handover.c).
+ * socket arrives in the same process or another one, also by way of a process that
+ * is not on the stack, for which it is a socket that was never connected. The stack
+ * drops a socket that no member takes when it needs the place (kernel/handover.c).
  */
 #include "preload/preload.h"
 

@@ -76,7 +76,7 @@ def test_uninstall_removes_what_install_put_there_and_nothing_else(tmp_path: Pat
     put = files() - before
     assert {"usr/bin/guise", "usr/lib/guise/guise-kernel", "usr/include/guise/guise.h"} <= put
     guise = tmp_path / "usr/bin/guise"
-    asked = [guise, "run", "--link", "none", "--", "true"]
+    asked: list[str | Path] = [guise, "run", "--link", "none", "--", "true"]
     subprocess.run(asked, check=True, env={**os.environ, "GUISE_RUNDIR": str(tmp_path / "run")})
     # A header that an older guise had is gone, too.
     (tmp_path / "usr/include/guise/old.h").touch()

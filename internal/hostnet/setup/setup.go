@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package setup makes, once and by root, what lets a user have his own TCP on
+// Package setup makes, once and by root, what puts the TCP of a user's stacks on
 // the wire without root.
 package setup
 
@@ -21,9 +21,9 @@ import (
 	"guise/internal/hostnet/access"
 )
 
-// Setup is what root does once, so that a user has his own TCP on the wire
-// without root: persistent taps of his, and a host that forwards and translates
-// for them, after a reboot as well.
+// Setup is what root does once, so that the TCP of a user's stacks is on the wire
+// without root: persistent taps of that user, and a host that forwards and
+// translates for them, after a reboot as well.
 //
 // All that stands in two files: /etc/guise/taps lists the taps of all users,
 // and /etc/guise/forward is a script that makes them and the rest from that
@@ -32,7 +32,7 @@ import (
 // root does not run what lies in a user's directory.
 type Setup struct {
 	User   string // a login or a number; "": who called sudo
-	Taps   int    // 0: one, or as many as he has
+	Taps   int    // 0: one, or as many as the user has
 	Undo   bool   // of that user; of all where none is known
 	DryRun bool
 	Out    io.Writer
