@@ -208,14 +208,14 @@ struct guise_vcpu {
 
 	/* Waiting: leader, followers, pump; lib/region/wait.c */
 	uint64_t next_event __attribute__((aligned(64))); /* ns, ~0 = none */
-	uint64_t leader_until; /* when the leader will look again, or the pump for it */
-	uint64_t pump_until;   /* when the pump will look again; 0: it does not stand by */
-	uint64_t bell_again;                              /* ns, the first of the bells' */
-	uint32_t leader;                                  /* slot that watches devices and timers */
-	uint32_t leader_tx;                               /* of tx_blocked, what it knows of */
-	uint32_t leader_timeless;                         /* it leaves the clock to the pump */
-	uint32_t wait_head;                               /* followers */
-	uint32_t pump_word;                               /* lib/region/pump.c */
+	uint64_t leader_until;    /* when the leader will look again, or the pump for it */
+	uint64_t pump_until;      /* when the pump will look again; 0: it does not stand by */
+	uint64_t bell_again;      /* ns, the first of the bells' */
+	uint32_t leader;          /* slot that watches devices and timers */
+	uint32_t leader_tx;       /* of tx_blocked, what it knows of */
+	uint32_t leader_timeless; /* it leaves the clock to the pump */
+	uint32_t wait_head;       /* followers */
+	uint32_t pump_word;       /* lib/region/pump.c */
 	uint32_t pump_slot;
 	uint32_t pump_alive;
 	uint32_t activity; /* counts waits; the pump stands by while it moves */
