@@ -14,8 +14,10 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -231,12 +233,63 @@ def test_every_listed_call_has_a_hook_and_nothing_else_is_exported() -> None:
     assert {line.split()[-1] for line in output.splitlines()} == listed() | asked_for
 
 
-def test_every_listed_call_names_a_case_that_exists() -> None:
+def test_each_program_has_the_cases_that_its_source_says(programs: Path) -> None:
+    """What the tests run is what there is: a program prints the names of its cases."""
+    for folder, said in ((programs, cases()), (transcript.PROGRAMS, transcript.cases())):
+        for program in {case.split(".")[0] for case in said}:
+            names = run(folder / program).splitlines()[:-1]
+            assert {f"{program}.{name}" for name in names} == {
+                case for case in said if case.startswith(f"{program}.")
+            }
+
+
+RECORD = 64  # bytes for each name: recorder/recorder.c
+
+
+@pytest.fixture(scope="session")
+def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library to preload that notes which calls a program makes."""
+    library = tmp_path_factory.mktemp("recorder") / "recorder.so"
+    flags = [*FLAGS, "-fPIC", "-shared", f"-I{ROOT}"]
+    source = HERE / "recorder" / "recorder.c"
+    subprocess.run(["cc", *flags, "-o", library, source], check=True)
+    return library
+
+
+def calls_made(recorder: Path, command: Sequence[str | Path]) -> set[str]:
+    """Those that are listed, by the program or by one that it started; it runs on the host."""
+    with tempfile.NamedTemporaryFile() as file:
+        record = [f"LD_PRELOAD={recorder}", f"GUISE_TEST_RECORD={file.name}"]
+        *before, program, case = command
+        said = run(*before, "env", *record, program, case)
+        assert said.endswith("ended with 0\n"), said
+        data = file.read()
+    records = [data[i : i + RECORD] for i in range(0, len(data), RECORD)]
+    return {name[:-1].rstrip(b"\0").decode() for name in records if name[-1]}
+
+
+def test_every_call_has_a_twin_that_makes_it(programs: Path, etc: Path, recorder: Path) -> None:
+    """The case that is named for a call in preload/calls.h is executed, and makes the call."""
+    commands: dict[str, Sequence[str | Path]] = {}
+    for case in transcript.cases():
+        commands[case.split(".")[1]] = transcript.host_command(case)
+    for case in cases():
+        program, name = case.split(".")
+        commands[name] = [*([etc] if program in APART else []), programs / program, name]
     text = (ROOT / "preload" / "calls.h").read_text("utf-8")
-    wanted = set(re.findall(r"^CALL\(\w+, \w+, (\w+),", text, re.MULTILINE))
-    assert len(wanted) > 20
-    there = [*cases(), *transcript.cases()]
-    assert wanted <= {case.split(".")[1] for case in there}
+    listed = re.findall(r"^CALL\((\w+), \w+, (\w+),", text, re.MULTILINE)
+    aliases = re.findall(r"^ALIAS\((\w+), (\w+)\)", text, re.MULTILINE)
+    twins = sorted({case for _, case in listed})
+    assert set(twins) <= commands.keys()
+    with ThreadPoolExecutor(8) as pool:  # most of them wait most of the time
+        calls = pool.map(lambda case: calls_made(recorder, commands[case]), twins)
+        made = dict(zip(twins, calls, strict=True))
+    lacking = [
+        f"{call}: {case} does not call it"
+        for call, case in listed
+        if made[case].isdisjoint({call, *(alias for alias, of in aliases if of == call)})
+    ]
+    assert not lacking
 
 
 def list_of_calls() -> ModuleType:

@@ -56,6 +56,14 @@ def settings() -> list[str]:
     return flags
 
 
+def host_command(case: str) -> list[str]:
+    """What runs a case on the host."""
+    program, name = case.split(".")
+    unshare = ["unshare", "--net"] if not os.geteuid() else ["unshare", "--net", "--map-root-user"]
+    inside = ["sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    return [*unshare, *inside, str(PROGRAMS / program), name]
+
+
 def _run(command: list[str]) -> list[str]:
     done = subprocess.run(
         command,
@@ -71,10 +79,7 @@ def _run(command: list[str]) -> list[str]:
 
 @functools.cache
 def on_host(case: str) -> list[str]:
-    program, name = case.split(".")
-    unshare = ["unshare", "--net"] if not os.geteuid() else ["unshare", "--net", "--map-root-user"]
-    inside = ["sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-    return _run([*unshare, *inside, str(PROGRAMS / program), name])
+    return _run(host_command(case))
 
 
 @functools.cache
