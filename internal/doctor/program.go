@@ -126,12 +126,19 @@ func libraries(path string) (loaded, missing []string) {
 	if loader == "" {
 		return nil, nil
 	}
+	// $ORIGIN is the folder of the file that the kernel executes, which is no link (/usr/bin/java).
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
 	cmd := exec.Command(loader, path)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LD_PRELOAD=") })
 	cmd.Env = append(cmd.Env, "LD_TRACE_LOADED_OBJECTS=1") // as ldd has it: nothing is run
 	listing, _ := cmd.Output()
 	for line := range strings.Lines(string(listing)) {
 		name, rest, found := strings.Cut(strings.TrimSpace(line), " => ")
+		if !found && strings.HasPrefix(name, "/") { // needed by its path, or the loader
+			rest, found = name, true
+		}
 		target, _, _ := strings.Cut(rest, " (")
 		switch {
 		case !found:

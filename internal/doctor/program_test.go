@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"debug/elf"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,5 +103,37 @@ func TestLibraryThatIsMissingIsNamed(t *testing.T) {
 	p := ExamineProgram(program, program, "", true)
 	if f, ok := finding(p, "libraries"); !ok || f.Status != Bad || !strings.Contains(f.Text, "libnosuch.so") {
 		t.Errorf("got %+v", p.Findings)
+	}
+}
+
+// As java is: /usr/bin/java leads to a file whose libraries lie beside it.
+func TestLibraryBesideTheProgramIsFoundThroughALink(t *testing.T) {
+	dir := t.TempDir()
+	library := filepath.Join(dir, "libbeside.so")
+	if out, err := exec.Command("cc", "-shared", "-Wl,-soname,libbeside.so", "-o", library, "-x", "c", "/dev/null").CombinedOutput(); err != nil {
+		t.Skipf("skipped: takes a C compiler: %v %s", err, out)
+	}
+	program := filepath.Join(dir, "program")
+	built := compiled(t, "int main(void) { return 0; }", "-x", "none", "-Wl,--no-as-needed", library, "-Wl,-rpath,$ORIGIN")
+	text, err := os.ReadFile(built)
+	if err == nil {
+		err = os.WriteFile(program, text, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := t.TempDir()
+	first, second := filepath.Join(links, "first"), filepath.Join(links, "second")
+	if err := errors.Join(os.Symlink(program, first), os.Symlink("first", second)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{program, first, second} {
+		p := ExamineProgram(path, path, "", true)
+		if f, ok := finding(p, "libraries"); ok {
+			t.Errorf("%s: %+v", path, f)
+		}
+		if f, _ := finding(p, "looked at"); !strings.Contains(f.Text, "libbeside.so") {
+			t.Errorf("%s: %+v", path, f)
+		}
 	}
 }
