@@ -86,7 +86,7 @@ int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_repl
 		   int *fds);
 /* Says on the pair's end that the process has come. 0 or -errno. */
 int guise_join_greet(int end);
-/* As guise_join(), by who counts itself among the stack's programs, or is none of its own: a fork. */
+/* As guise_join(), for a process that counts itself as a program, or is none of its own: a fork. */
 struct guise_stack *guise_join_uncounted(int ticket, int *err);
 /* The stack of a place whose end this program was given. As guise_join(). */
 struct guise_stack *guise_join_enter(int end, int *err);

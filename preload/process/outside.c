@@ -122,7 +122,10 @@ static bool is_go(const ElfW(Phdr) * p, const char *head, size_t n)
 	return note.n_namesz == 4 && !memcmp(head + p->p_offset + sizeof(note), "Go\0", 4);
 }
 
-/* By the loader, after exec: access(2) leaves out capabilities that another user than root has yet. */
+/*
+ * By the loader, after exec: access(2) leaves out capabilities that a user other than root
+ * still has.
+ */
 static bool library_is_readable(void)
 {
 	return !host_sys(SYS_faccessat, AT_FDCWD, preload_library(), R_OK);

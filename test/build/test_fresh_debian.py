@@ -185,14 +185,14 @@ ANSWERS = [
     ("python3 -m http.server 80 2>", r"HTTP/1.0 200 OK", None),
     (
         "run -v --cc westwood",
-        r"receiver\n(?s:.*)^guise: westwood on the wire, 2 connections, 0 sockets escaped",
+        r"receiver\n(?s:.*)^guise: westwood on the wire, 1 program, 2 connections, 0 sockets escaped",
         None,
     ),
     ("demo/run", r"(?s:.*iperf3 -R){4}", None),
     (
         "run -v --cc bbr",
-        r"^guise: bbr on the wire, 2 connections, 0 sockets escaped",
-        r"^guise: bbr (on the wire|as far as passt), 2 connections, 0 sockets escaped",
+        r"^guise: bbr on the wire, 1 program, 2 connections, 0 sockets escaped",
+        r"^guise: bbr (on the wire|as far as passt), 1 program, 2 connections, 0 sockets escaped",
     ),
     ("guise setup", r"", r"tap guise-u0 of user"),
     ("curl -sI --retry 9 --retry-connrefused http://127.0.0.1:8080", r"HTTP/1.0 200 OK", None),
