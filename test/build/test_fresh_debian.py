@@ -185,7 +185,7 @@ ANSWERS = [
     ("python3 -m http.server 80 2>", r"HTTP/1.0 200 OK", None),
     (
         "run -v --cc westwood",
-        r"receiver\n(?s:.*)^guise: westwood on the wire, 1 program, 2 connections, 0 sockets escaped",
+        r"receiver\n(?s:.*)^guise: westwood on the wire, 1 program, 2 connections, 0 sockets",
         None,
     ),
     ("demo/run", r"(?s:.*iperf3 -R){4}", None),
