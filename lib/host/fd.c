@@ -17,8 +17,9 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-#define FD_TOP  4096 /* no higher than this ... */
-#define FD_ROOM 128  /* ... and this many numbers for guise below the top */
+#define FD_TOP   4096 /* no higher than this ... */
+#define FD_ROOM  128  /* ... and this many numbers for guise below the top */
+#define FD_LEAST 512  /* limits below that are in the way of guise's own */
 
 static int lowest_own(void)
 {
@@ -29,6 +30,24 @@ static int lowest_own(void)
 		limit.rlim_cur = FD_TOP;
 	return limit.rlim_cur > 2 * FD_ROOM ? (int)limit.rlim_cur - FD_ROOM
 					    : (int)limit.rlim_cur / 2;
+}
+
+struct rlimit guise_fd_raise(void)
+{
+	struct rlimit before = { FD_TOP, FD_TOP }, raised;
+
+	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &before);
+	raised = before;
+	raised.rlim_cur = before.rlim_max < FD_LEAST ? before.rlim_max : FD_LEAST;
+	if (before.rlim_cur < raised.rlim_cur)
+		host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &raised, 0);
+	return before;
+}
+
+void guise_fd_restore(struct rlimit before)
+{
+	if (before.rlim_cur < FD_LEAST)
+		host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &before, 0);
 }
 
 int guise_fd_copy(int fd)

@@ -256,14 +256,19 @@ struct guise_stack *guise_join_uncounted(int ticket, int *err)
 {
 	int fd[GUISE_JOIN_MAX_FDS], fds, control, unused;
 	struct guise_join_reply r;
+	struct guise_stack *s;
+	struct rlimit limit;
 
 	if (!err)
 		err = &unused;
 	*err = ticket = find_ticket(ticket);
 	if (ticket < 0)
 		return NULL;
+	limit = guise_fd_raise();
 	*err = control = guise_join_ask(ticket, GUISE_JOIN_NOW, &r, fd, &fds);
-	return control < 0 ? NULL : build(control, &r, fd, err);
+	s = control < 0 ? NULL : build(control, &r, fd, err);
+	guise_fd_restore(limit);
+	return s;
 }
 
 struct guise_stack *guise_join(int ticket, int *err)
@@ -284,15 +289,20 @@ struct guise_stack *guise_join_enter(int end, int *err)
 	uint64_t deadline = guise_host_now() + ANSWER_NS;
 	int fd[GUISE_JOIN_MAX_FDS], fds = 0;
 	struct guise_join_reply r;
+	struct guise_stack *s = NULL;
+	struct rlimit limit;
 	long ret;
 
+	limit = guise_fd_raise();
 	end = guise_fd_high(end);
 	ret = send_request(end, GUISE_JOIN_ENTER, -1, deadline);
 	if (!ret)
 		ret = receive_reply(end, &r, fd, &fds, deadline);
 	*err = judge(ret, end, &r, fd, &fds);
 	if (!*err)
-		return build(end, &r, fd, err);
-	host_sys(SYS_close, end);
-	return NULL;
+		s = build(end, &r, fd, err);
+	else
+		host_sys(SYS_close, end);
+	guise_fd_restore(limit);
+	return s;
 }

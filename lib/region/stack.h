@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 struct guise_stack {
 	struct guise_region *region;
@@ -86,6 +87,13 @@ void guise_host_ops_init(struct guise_stack *s);
 int guise_fd_high(int fd);
 /* memfd_create(2) as this host wants it, close-on-exec; or -errno. */
 int guise_fd_memory(const char *name, unsigned int flags);
+/*
+ * For the time in which a stack's descriptors come and are moved: a low limit (ulimit -n) is
+ * raised as far as these need it, so that they lie above the program's own. What it was
+ * before, to be given back; where the host does not allow it nothing is changed.
+ */
+struct rlimit guise_fd_raise(void);
+void guise_fd_restore(struct rlimit before);
 /* A copy of fd up there, close-on-exec; fd itself stays. -errno on failure. */
 int guise_fd_copy(int fd);
 
