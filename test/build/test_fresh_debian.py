@@ -37,8 +37,8 @@ APART = [*DIES_WITH_US, "unshare", "--mount", "--pid", "--fork", "--kill-child"]
 # chroot, in which no user may make a user namespace, as passt does.
 IN_ROOT = """
 set -e
-mount --bind "$1" "$1"
-cd "$1"
+mount --bind "$1" /mnt
+cd /mnt
 shift
 mount -t tmpfs -o mode=755 tmpfs dev
 mkdir dev/net dev/pts dev/shm
