@@ -110,13 +110,7 @@ func newRoot() *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		var commands []string
-		for _, c := range root.Commands() {
-			if c.IsAvailableCommand() {
-				commands = append(commands, c.Name())
-			}
-		}
-		return usage("unknown command %q; %s", args[0], suggest.Hint(args[0], commands))
+		return usage("unknown command %q; %s", args[0], hint(root, args[0]))
 	}
 	root.Run = func(cmd *cobra.Command, _ []string) { cmd.Help() }
 	root.SetVersionTemplate("{{.Version}}")
@@ -136,6 +130,10 @@ func sweep() {
 // explainFlag adds to an unknown flag's name the ones there are.
 func explainFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
+	// What is no command has no flags either.
+	if args := cmd.Flags().Args(); cmd == cmd.Root() && len(args) > 0 {
+		return usage("unknown command %q; %s", args[0], hint(cmd, args[0]))
+	}
 	if !errors.As(err, &unknown) {
 		return usage("%w; see guise %s --help", err, cmd.Name())
 	}
