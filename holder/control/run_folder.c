@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,6 +50,7 @@ static void free_name(const char *name, const char *socket)
 void run_folder_free(const char *path, const char *name)
 {
 	char *folder = strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
+	struct stat st;
 	int lock;
 
 	if (slash && slash > folder) {
@@ -57,7 +59,9 @@ void run_folder_free(const char *path, const char *name)
 		free_name(name, slash + 1);
 		unlink(path);
 		if (lock >= 0) {
-			rmdir(folder);
+			/* Only what guise has made: internal/rundir marks it so. */
+			if (!fstat(lock, &st) && st.st_mode & S_ISVTX)
+				rmdir(folder);
 			close(lock);
 		}
 	}

@@ -5,8 +5,9 @@
 // the sockets through which holders are spoken to (internal/holder).
 //
 // It is $GUISE_RUNDIR, or /run/guise for who may write there, or else
-// $XDG_RUNTIME_DIR/guise, or /tmp/guise-UID. It exists only while there is something
-// in it; its lock is flock(2) on the folder itself, so that not even a lock file is
+// $XDG_RUNTIME_DIR/guise, or /tmp/guise-UID. One that guise has made exists only while there
+// is something in it, and has the sticky bit for a mark; one that was there before is nobody's
+// to remove. Its lock is flock(2) on the folder itself, so that not even a lock file is
 // left behind. Nobody else may write in it: what is in /tmp could be anybody's.
 package rundir
 
@@ -21,6 +22,10 @@ import (
 )
 
 const systemDirectory = "/run/guise"
+
+// madeByGuise is the mark of a folder that guise has made, and removes: mkdir(2) sets it at
+// once, and for one user's folder it means nothing else (holder/control/run_folder.c).
+const madeByGuise = unix.S_ISVTX
 
 // lockPatience is how long to wait for another guise that holds the lock. It
 // holds it for some milliseconds, so one that still has it then is stuck.
@@ -60,9 +65,9 @@ func writable(dir string) bool {
 func Lock() (*Locked, error) {
 	path := Path()
 	for {
-		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := unix.Mkdir(path, 0o700|madeByGuise); err != nil && err != unix.EEXIST {
 			return nil, fmt.Errorf("cannot make %s, where guise keeps account of its stacks, and of what it changes on the host: %w; "+
-				"nothing was changed ($GUISE_RUNDIR names another place)", path, errors.Unwrap(err))
+				"nothing was changed ($GUISE_RUNDIR names another place)", path, err)
 		}
 		// Another guise may remove the directory between the two.
 		l, err := LockExisting(path)
@@ -135,8 +140,11 @@ func (l *Locked) acquire(deadline time.Time) (bool, error) {
 // Path is that of the folder.
 func (l *Locked) Path() string { return l.path }
 
-// Unlock removes the folder if nothing is left in it, and unlocks it.
+// Unlock removes the folder if guise made it and nothing is left in it, and unlocks it.
 func (l *Locked) Unlock() {
-	unix.Rmdir(l.path)
+	var st unix.Stat_t
+	if unix.Fstat(l.fd, &st) == nil && st.Mode&madeByGuise != 0 {
+		unix.Rmdir(l.path)
+	}
 	unix.Close(l.fd)
 }

@@ -198,6 +198,30 @@ def test_killed_holder_leaves_a_socket_that_the_next_command_removes(run_dir: Pa
         eventually(lambda: not stack.ls() and not run_dir.exists(), "it is listed no more")
 
 
+def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
+    """Also when the stacks in it end one after the other, and one of them by its holder's death."""
+    folder = tmp_path / "own"
+    folder.mkdir(mode=0o700)
+    env = {"GUISE_RUNDIR": str(folder)}
+    words = [GUISE, "run", "-v", "--link", "none", "--"]
+    run(
+        [*words, "sh", "-c", f"{GUISE} run -v --link none -- true; exec {GUISE} ls"], env=env
+    ).expect()
+    eventually(lambda: not os.listdir(folder), "nothing is left in it")
+    with Process([*words[:2], *words[3:], PYTHON, "-c", SERVE], stdin=-1, env=env) as process:
+        wait_until_says(process, "ready")
+        stacks = json.loads(run([GUISE, "ls", "--json"], env=env).expect().text)
+        os.kill(stacks[0]["holder"], signal.SIGKILL)
+
+        def swept() -> bool:
+            run([GUISE, "ls"], env=env)
+            return not os.listdir(folder)
+
+        eventually(swept, "what the killed holder left is gone")
+        process.stop()
+    assert folder.is_dir()
+
+
 def test_stack_that_stands_still_is_listed_all_the_same(stack: Run) -> None:
     """What its holder knows is told although the stack's kernel does not answer."""
     holder = stack.ls()[0]["holder"]

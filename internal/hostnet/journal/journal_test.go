@@ -91,6 +91,24 @@ func TestDirectoryExistsOnlyWhileThereAreJournals(t *testing.T) {
 	}
 }
 
+func TestDirectoryThatWasThereStays(t *testing.T) {
+	dir := directory(t)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l := lock(t)
+		j := saved(t, l, "x")
+		if err := l.Remove(j); err != nil {
+			t.Error(err)
+		}
+		l.Unlock()
+		if info, err := os.Stat(dir); err != nil || info.Mode() != os.ModeDir|0o700 {
+			t.Fatalf("the user's own directory: %v, %v", info, err)
+		}
+	}
+}
+
 // Many at once lock, and each in turn removes the directory under the others.
 func TestLockIsExclusiveThoughTheDirectoryComesAndGoes(t *testing.T) {
 	directory(t)
