@@ -7,7 +7,8 @@
  * keeps its cancellation point and whatever libc does beside the system call;
  * the stack's goes to guise_call(). Hooks are called early (by constructors,
  * from inside malloc), in signal handlers, in vfork children and beside every
- * other thread; nothing here may allocate or lock on the way to a host call.
+ * other thread; nothing here may allocate or lock on the way to a host call. What does elsewhere
+ * keeps the rules of lib/host/locks.c and memory.c.
  */
 #ifndef GUISE_PRELOAD_H
 #define GUISE_PRELOAD_H
@@ -59,9 +60,6 @@ bool preload_own_fd(int fd);
 int preload_next_own_fd(int fd);
 /* One line on standard error: "guise: PROGRAM: ...". */
 void preload_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* Held while a process joins or makes its table. */
-extern pthread_mutex_t preload_lock __attribute__((visibility("hidden")));
 
 /* ending.c: before this process or its program ends, other threads and all */
 void preload_leave_quietly(void);
@@ -154,6 +152,9 @@ pid_t preload_popened(FILE *stream);
 int preload_pclose_wait(pid_t pid);
 void preload_shell_forked(void);
 
+/* completion.c: in a forked child there are no requests */
+void preload_completion_forked(void);
+
 /* epoll.c: in a forked child nobody waits yet */
 void preload_epoll_forked(void);
 
@@ -173,6 +174,8 @@ int preload_stale(int fd);
 
 /* stdio.c */
 
+/* Makes what may stand for stdin, stdout and stderr. */
+void preload_stdio_begin(void);
 /* 0, 1 or 2 became a private descriptor's number, or is none any more. */
 void preload_stdio_number(int fd, bool private);
 /* What fopen() with that mode opens with. */

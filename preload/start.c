@@ -19,7 +19,9 @@
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/join.h"
+#include "region/slot.h"
 #include "region/stack.h"
+#include "preload/locks.h"
 #include "preload/raw/trap.h"
 
 #include <stdarg.h>
@@ -42,8 +44,7 @@ struct preload preload = {
 	.own_low = INT32_MAX,
 };
 
-pthread_mutex_t preload_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t ticket_read = PTHREAD_ONCE_INIT;
+static bool ticket_read;
 static int given = -1; /* the end of a place that is made already */
 
 void preload_say(const char *format, ...)
@@ -187,9 +188,8 @@ static void read_ticket(void)
 }
 
 /*
- * The child's handler frees memory, so malloc's own handlers must have run
- * before it: a malloc that registers some when it is first called (jemalloc)
- * is called here.
+ * Before malloc's own handlers hold its locks, those who hold guise's must be done with malloc():
+ * one that registers handlers when it is first called (jemalloc) is called here.
  */
 static void watch_forks(void)
 {
@@ -200,6 +200,7 @@ static void watch_forks(void)
 		return;
 	first = malloc(1);
 	free(first);
+	guise_slots_begin(); /* its handler in the child comes first */
 	pthread_atfork(preload_fork_prepare, preload_fork_parent, preload_fork_child);
 	preload_watch_unseen();
 	done = true;
@@ -213,6 +214,7 @@ static bool join(void)
 	int err;
 
 	watch_forks();
+	preload_stdio_begin();
 	if (given >= 0)
 		s = guise_join_enter(given, &err);
 	given = -1;
@@ -231,7 +233,7 @@ static bool join(void)
 
 bool preload_on_stack(void)
 {
-	pthread_once(&ticket_read, read_ticket);
+	guise_own_once(PRELOAD_LOCK_BEGIN, &ticket_read, read_ticket);
 	return preload.ticket >= 0;
 }
 
@@ -243,10 +245,10 @@ struct guise_stack *preload_stack(void)
 
 	if (likely(s) || !preload_on_stack())
 		return s;
-	pthread_mutex_lock(&preload_lock);
+	guise_own_lock(PRELOAD_LOCK_BEGIN);
 	if (!preload.stack)
 		entered = join();
-	pthread_mutex_unlock(&preload_lock);
+	guise_own_unlock(PRELOAD_LOCK_BEGIN);
 	if (entered)
 		preload_inherit();
 	errno = saved;

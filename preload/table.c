@@ -9,6 +9,7 @@
 #include "preload/preload.h"
 
 #include "host/sys.h"
+#include "preload/locks.h"
 #include "region/stack.h"
 
 #include <errno.h>
@@ -105,12 +106,12 @@ int preload_prepare(void)
 
 	if (likely(__atomic_load_n(&preload.prepared, __ATOMIC_ACQUIRE)))
 		return 0;
-	pthread_mutex_lock(&preload_lock);
+	guise_own_lock(PRELOAD_LOCK_BEGIN);
 	if (!preload.prepared)
 		err = prepare(preload.stack);
 	if (!err)
 		__atomic_store_n(&preload.prepared, true, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&preload_lock);
+	guise_own_unlock(PRELOAD_LOCK_BEGIN);
 	return err;
 }
 

@@ -17,13 +17,15 @@
  * handler runs none of the three is blocked.
  *
  * What cannot be blocked is kept here meanwhile, up to 8 signals: these three, when
- * they were sent and are no faults, and all in a sandbox, where nothing may be sent.
+ * they were sent and are no faults, and all in a sandbox, where nothing may be sent. So it is
+ * while the thread has a lock of guise's own (locks.c).
  *
  * Limits: only handlers installed by guise_signal_action() are held (the
  * preload library routes sigaction and signal here).
  */
 #include "host/signal.h"
 
+#include "host/locks.h"
 #include "host/probe.h"
 #include "host/sys.h"
 #include "region/bell.h"
@@ -33,7 +35,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -60,10 +61,26 @@ static __thread unsigned long blocked __attribute__((tls_model("initial-exec")))
 
 static bool (*trap)(siginfo_t *info, ucontext_t *uc);
 static struct sigaction program[NSIG];
-static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 static bool sandboxed;
 
 static void handler(int sig, siginfo_t *info, void *context);
+
+typedef int action_function(int sig, const struct sigaction *act, struct sigaction *old);
+static action_function *next_action, *libc_action;
+
+/* Not under a lock: the loader has one, under which constructors may come here. */
+static bool find_real(void)
+{
+	void *handle;
+
+	if (__atomic_load_n(&next_action, __ATOMIC_ACQUIRE))
+		return true;
+	handle = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+	libc_action = handle ? (action_function *)dlsym(handle, "sigaction") : NULL;
+	__atomic_store_n(&next_action, (action_function *)dlsym(RTLD_NEXT, "sigaction"),
+			 __ATOMIC_RELEASE);
+	return next_action;
+}
 
 /*
  * In a preloaded program the plain name is guise's hook. The next one may be a
@@ -72,20 +89,12 @@ static void handler(int sig, siginfo_t *info, void *context);
  */
 static int guise_real_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
-	static int (*next)(int, const struct sigaction *, struct sigaction *);
-	static int (*libc)(int, const struct sigaction *, struct sigaction *);
-
-	if (!next) {
-		void *handle = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-
-		*(void **)&libc = handle ? dlsym(handle, "sigaction") : NULL;
-		*(void **)&next = dlsym(RTLD_NEXT, "sigaction");
-	}
-	if (!next) {
+	if (!find_real()) {
 		errno = ENOSYS;
 		return -1;
 	}
-	return sig == SIGSYS && libc ? libc(sig, act, old) : next(sig, act, old);
+	return sig == SIGSYS && libc_action ? libc_action(sig, act, old)
+					    : next_action(sig, act, old);
 }
 
 static unsigned long *counter(ucontext_t *uc)
@@ -246,7 +255,7 @@ static void handler(int sig, siginfo_t *info, void *context)
 		if (guise_signals.inside ||
 		    (program[sig].sa_handler == SIG_DFL && in_a_region((uintptr_t)info->si_addr)))
 			end_of_spoilt(sig);
-	} else if (guise_signals.inside) {
+	} else if (guise_signals.inside || guise_own_locked()) {
 		hold(sig, info, context);
 		errno = saved;
 		return;
@@ -274,20 +283,23 @@ static void handler(int sig, siginfo_t *info, void *context)
 int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	bool fault = sig == SIGSEGV || sig == SIGBUS || (sig == SIGSYS && trap);
-	struct sigaction was, mine;
+	struct sigaction was, mine, given;
 	int ret;
 
-	if (sig < 1 || sig >= NSIG || sig == SIGKILL || sig == SIGSTOP)
+	if (sig < 1 || sig >= NSIG || sig == SIGKILL || sig == SIGSTOP || !find_real())
 		return guise_real_sigaction(sig, act, old);
-	pthread_mutex_lock(&table);
+	/* A bad pointer is found here, with no lock held. */
+	if (act)
+		given = *act;
+	guise_own_lock(GUISE_LOCK_SIGNALS);
 	ret = guise_real_sigaction(sig, NULL, &was);
 	if (ret)
 		goto out;
 	if (was.sa_sigaction == handler)
 		was = program[sig];
 	if (act) {
-		mine = *act;
-		if (fault || (act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN)) {
+		mine = given;
+		if (fault || (given.sa_handler != SIG_DFL && given.sa_handler != SIG_IGN)) {
 			mine.sa_sigaction = handler;
 			mine.sa_flags |= SA_SIGINFO;
 			/* It resets and unblocks by itself: not while the thread is inside. */
@@ -295,18 +307,18 @@ int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *
 			if (fault)
 				mine.sa_flags |= SA_NODEFER;
 			/* For SIGSYS the program's own runs where it would without us. */
-			if (fault && (sig != SIGSYS || act->sa_handler == SIG_DFL ||
-				      act->sa_handler == SIG_IGN))
+			if (fault && (sig != SIGSYS || given.sa_handler == SIG_DFL ||
+				      given.sa_handler == SIG_IGN))
 				mine.sa_flags |= SA_ONSTACK;
 			*(unsigned long *)&mine.sa_mask &= ~GUISE_UNBLOCKED;
 		}
-		program[sig] = *act;
+		program[sig] = given;
 		ret = guise_real_sigaction(sig, &mine, NULL);
 	}
+out:
+	guise_own_unlock(GUISE_LOCK_SIGNALS);
 	if (!ret && old)
 		*old = was;
-out:
-	pthread_mutex_unlock(&table);
 	return ret;
 }
 
@@ -396,7 +408,7 @@ void guise_signals_deliver(void)
 	struct held copy[HELD_MAX];
 	int n = kept;
 
-	if (!guise_signals.deferred || guise_signals.inside)
+	if (!guise_signals.deferred || guise_signals.inside || guise_own_locked())
 		return;
 	/* Those that come meanwhile are held, too, or are handled at once. */
 	memcpy(copy, held, (size_t)n * sizeof(*held));

@@ -18,6 +18,7 @@
  */
 #include "link/pair.h"
 #include "guise/guise.h"
+#include "host/memory.h"
 #include "host/sys.h"
 #include "link/backends.h"
 #include "link/frame.h"
@@ -142,13 +143,13 @@ static int pair_attach(struct guise_stack *s, struct guise_link *link, struct gu
 			port->fd[2], 0);
 	if (addr < 0 && addr > -4096)
 		return guise_fail((int)-addr, "pair: cannot map the cable's memory: %s",
-				  strerror((int)-addr));
+				  strerrordesc_np((int)-addr));
 	if (((struct cable *)addr)->magic != CABLE_MAGIC) {
 		host_sys(SYS_munmap, addr, sizeof(struct cable));
 		return guise_fail(EINVAL, "pair: descriptor %d is not the memory of a cable",
 				  port->fd[2]);
 	}
-	e = calloc(1, sizeof(*e));
+	e = guise_pages(sizeof(*e));
 	if (!e) {
 		host_sys(SYS_munmap, addr, sizeof(struct cable));
 		return guise_fail(ENOMEM, "pair: out of memory");
@@ -204,7 +205,7 @@ static void pair_detach(struct guise_link_port *port)
 	struct pair_end *e = port->state;
 
 	host_sys(SYS_munmap, e->cable, sizeof(*e->cable));
-	free(e);
+	guise_pages_free(e, sizeof(*e));
 	port->state = NULL;
 }
 
@@ -249,7 +250,7 @@ fail:
 	for (int i = 0; i < 3; i++)
 		if (fd[i] >= 0)
 			host_sys(SYS_close, fd[i]);
-	return guise_fail((int)-ret, "pair: cannot make a cable: %s", strerror((int)-ret));
+	return guise_fail((int)-ret, "pair: cannot make a cable: %s", strerrordesc_np((int)-ret));
 }
 
 static int plug(struct guise_stack *s, const char *name, const int fd[3], int end)

@@ -47,6 +47,7 @@
  * Limits: real time only, as for a pair. Frames that were gathered or half
  * written when the last process with the link is killed are lost, as on a wire.
  */
+#include "host/memory.h"
 #include "host/sys.h"
 #include "link/backends.h"
 #include "link/counted.h"
@@ -339,15 +340,15 @@ static int stream_attach(struct guise_stack *s, struct guise_link *link,
 	if (host_sys(SYS_fstat, port->fd[1], &st) < 0 || st.st_size < (long)sizeof(struct buffers))
 		return guise_fail(EINVAL, "%s: descriptor %d is not the memory of a stream",
 				  link->kind, port->fd[1]);
-	e = calloc(1, sizeof(*e));
+	e = guise_pages(sizeof(*e));
 	if (!e)
 		return guise_fail(ENOMEM, "%s: out of memory", link->kind);
 	addr = host_sys(SYS_mmap, 0, sizeof(struct buffers), PROT_READ | PROT_WRITE, MAP_SHARED,
 			port->fd[1], 0);
 	if (addr < 0 && addr > -4096) {
-		free(e);
+		guise_pages_free(e, sizeof(*e));
 		return guise_fail((int)-addr, "%s: cannot map its buffers: %s", link->kind,
-				  strerror((int)-addr));
+				  strerrordesc_np((int)-addr));
 	}
 	e->b = (struct buffers *)addr;
 	e->region = s->region;
@@ -371,7 +372,7 @@ static int stream_connect(const char *kind, const char *path)
 	strcpy(a.sun_path, path);
 	fd = host_sys(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return guise_fail((int)-fd, "%s: no socket: %s", kind, strerror((int)-fd));
+		return guise_fail((int)-fd, "%s: no socket: %s", kind, strerrordesc_np((int)-fd));
 	ret = host_sys(SYS_connect, fd, &a, sizeof(a));
 	if (!ret)
 		return guise_fd_high((int)fd);
@@ -379,7 +380,7 @@ static int stream_connect(const char *kind, const char *path)
 	return guise_fail((int)-ret,
 			  "%s: cannot connect to %s: %s; expected a stream socket on "
 			  "which passt or QEMU (-netdev stream,server=on) waits",
-			  kind, path, strerror((int)-ret));
+			  kind, path, strerrordesc_np((int)-ret));
 }
 
 static int stream_copy(const char *kind, const char *number)
@@ -400,7 +401,8 @@ static int stream_copy(const char *kind, const char *number)
 		return guise_fail(ENOTSOCK, "%s: fd=%ld is not a Unix stream socket", kind, n);
 	fd = guise_fd_copy((int)n);
 	if (fd < 0)
-		return guise_fail(-fd, "%s: fd=%ld cannot be copied: %s", kind, n, strerror(-fd));
+		return guise_fail(-fd, "%s: fd=%ld cannot be copied: %s", kind, n,
+				  strerrordesc_np(-fd));
 	return fd;
 }
 
@@ -425,7 +427,7 @@ static int stream_open(struct guise_stack *s, struct guise_link *link, struct gu
 	if (port->fd[1] >= 0)
 		ret = host_sys(SYS_ftruncate, port->fd[1], sizeof(struct buffers));
 	err = ret < 0 ? guise_fail((int)-ret, "%s: no memory for its buffers: %s", kind,
-				   strerror((int)-ret))
+				   strerrordesc_np((int)-ret))
 		      : stream_attach(s, link, port);
 	for (int i = 0; i < GUISE_LINK_FDS && err; i++)
 		if (port->fd[i] >= 0)
@@ -444,7 +446,7 @@ static void stream_detach(struct guise_link_port *port)
 	struct stream_end *e = port->state;
 
 	host_sys(SYS_munmap, e->b, sizeof(*e->b));
-	free(e);
+	guise_pages_free(e, sizeof(*e));
 	port->state = NULL;
 }
 

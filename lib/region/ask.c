@@ -4,11 +4,12 @@
  * no descriptor, which a program could close, and no system call but futex(2).
  *
  * The holder has a thread that sleeps on region->ask; bits in it say what for. A
- * request stands in the asking process's entry of region->procs: one at a time,
- * whose owner is who moved `ask` from NOTHING to PREPARES.
+ * request stands in the asking process's entry of region->procs, one at a time. A vfork child,
+ * which has none, asks nothing.
  */
 #include "region/ask.h"
 
+#include "host/locks.h"
 #include "host/sys.h"
 #include "region/bell.h"
 #include "region/vcpu.h"
@@ -47,16 +48,10 @@ int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
 {
 	struct guise_proc *self = &s->region->procs[s->proc];
 	uint64_t until = guise_host_now() + PATIENCE_NS;
-	uint32_t now = GUISE_ASK_NOTHING;
+	uint32_t now;
 	int answer;
 
-	while (!__atomic_compare_exchange_n(&self->ask, &now, GUISE_ASK_PREPARES, false,
-					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-		if (guise_host_now() > until)
-			return -ETIMEDOUT;
-		guise_futex_wait(&self->ask, now, LOOK_NS);
-		now = GUISE_ASK_NOTHING;
-	}
+	guise_own_lock(GUISE_LOCK_ASK);
 	self->ask_about = pid;
 	self->ask_answer = -ETIMEDOUT;
 	__atomic_store_n(&self->ask, what, __ATOMIC_RELEASE);
@@ -66,7 +61,7 @@ int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
 		guise_futex_wait(&self->ask, now, LOOK_NS);
 	answer = self->ask_answer;
 	__atomic_store_n(&self->ask, GUISE_ASK_NOTHING, __ATOMIC_RELEASE);
-	guise_futex_wake(&self->ask, 1);
+	guise_own_unlock(GUISE_LOCK_ASK);
 	return answer;
 }
 

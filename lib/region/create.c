@@ -8,6 +8,7 @@
  *	4 map it as any member does
  *	5 boot: start_kernel() runs on this thread until it idles, then lo comes up
  */
+#include "host/memory.h"
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/bell.h"
@@ -261,7 +262,7 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 				  (unsigned long long)memory, MEMORY_MIN >> 20, MEMORY_MAX >> 20);
 		return NULL;
 	}
-	s = calloc(1, sizeof(*s));
+	s = guise_pages(sizeof(*s));
 	if (!s) {
 		*err = guise_fail(ENOMEM, "no memory");
 		return NULL;

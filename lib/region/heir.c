@@ -36,7 +36,7 @@ static int prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
 		return 0;
 	guise_heir_drop(heir);
 	return guise_fail((int)-ret, "the stack cannot take another process: %s",
-			  strerror((int)-ret));
+			  strerrordesc_np((int)-ret));
 }
 
 /* Who makes children faster than the dead are buried has to wait for that. */

@@ -7,6 +7,7 @@
  * the holder sees the channel hang up and takes the process for dead.
  */
 #include "region/join.h"
+#include "host/memory.h"
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/ask.h"
@@ -145,7 +146,7 @@ static int judge(long ret, int asked, const struct guise_join_reply *r, const in
 		ret = guise_fail(ENETDOWN, "join: the stack's holder is gone");
 	else
 		guise_fail((int)-ret, "join: the stack's holder does not answer: %s",
-			   strerror((int)-ret));
+			   strerrordesc_np((int)-ret));
 	if (!ret && r->status)
 		ret = guise_fail(-r->status, "%s", r->error);
 	for (int i = 0; ret && i < *fds; i++)
@@ -163,7 +164,8 @@ int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_repl
 	*fds = 0;
 	ret = host_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
 	if (ret < 0)
-		return guise_fail((int)-ret, "join: no socket pair: %s", strerror((int)-ret));
+		return guise_fail((int)-ret, "join: no socket pair: %s",
+				  strerrordesc_np((int)-ret));
 	ret = send_request(ticket, kind, pair[1], deadline);
 	/* Before the answer is awaited: or a holder that dies would not be seen. */
 	host_sys(SYS_close, pair[1]);
@@ -208,7 +210,7 @@ static int attach_links(struct guise_stack *s)
 static struct guise_stack *build(int control, const struct guise_join_reply *r, const int *fd,
 				 int *err)
 {
-	struct guise_stack *s = calloc(1, sizeof(*s));
+	struct guise_stack *s = guise_pages(sizeof(*s)); /* a handler may be the first to join */
 	int at = GUISE_JOIN_FIXED_FDS;
 
 	if (!s || !r->fds) {
@@ -217,7 +219,7 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 		for (unsigned int i = 0; i < r->fds; i++)
 			host_sys(SYS_close, fd[i]);
 		host_sys(SYS_close, control);
-		free(s);
+		guise_pages_free(s, sizeof(*s));
 		return NULL;
 	}
 	s->control = control;
@@ -244,6 +246,7 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 		return NULL;
 	}
 	guise_fault_handler();
+	guise_slots_begin();
 	/* Whoever made this process, there is nothing of its parent's in it any more. */
 	if (!guise_stacks())
 		guise_slots_forked();

@@ -4,6 +4,7 @@
  * stack ends when the holder sees the control channel hang up. In the process
  * that created the stack there is nothing left afterwards.
  */
+#include "host/memory.h"
 #include "host/sys.h"
 #include "region/call.h"
 #include "region/pump.h"
@@ -11,7 +12,6 @@
 #include "region/stack.h"
 #include "region/vcpu.h"
 
-#include <stdlib.h>
 #include <sys/single_threaded.h>
 
 void guise_stack_free(struct guise_stack *s)
@@ -36,7 +36,7 @@ void guise_stack_free(struct guise_stack *s)
 	for (i = 0; i < GUISE_BELLS; i++)
 		if (s->bell[i] >= 0)
 			host_sys(SYS_close, s->bell[i]);
-	free(s);
+	guise_pages_free(s, sizeof(*s));
 }
 
 void guise_leave(struct guise_stack *s)

@@ -7,6 +7,7 @@
  * table of host services), text and constants come from the image's file, the
  * rest is the shared memory file.
  */
+#include "host/locks.h"
 #include "host/sys.h"
 #include "region/stack.h"
 
@@ -29,19 +30,22 @@ struct guise_stack *guise_stacks(void)
 
 void guise_stacks_add(struct guise_stack *s)
 {
+	guise_own_lock(GUISE_LOCK_STACKS);
 	s->next = stacks;
 	__atomic_store_n(&stacks, s, __ATOMIC_RELEASE);
+	guise_own_unlock(GUISE_LOCK_STACKS);
 }
 
 void guise_stacks_remove(struct guise_stack *s)
 {
 	struct guise_stack **p;
 
-	for (p = &stacks; *p; p = &(*p)->next)
-		if (*p == s) {
-			*p = s->next;
-			return;
-		}
+	guise_own_lock(GUISE_LOCK_STACKS);
+	for (p = &stacks; *p && *p != s; p = &(*p)->next)
+		;
+	if (*p)
+		__atomic_store_n(p, s->next, __ATOMIC_RELEASE);
+	guise_own_unlock(GUISE_LOCK_STACKS);
 }
 
 static bool lay(uint64_t base, uint64_t from, uint64_t to, int prot, int flags, int fd,

@@ -7,12 +7,17 @@
  *
  * The child of a fork has copies of its parent's slots, which it must not use. Forks
  * are seen by handlers, or told of (guise_slots_forked()). One that was not, made by a
- * system call that nobody saw, is noticed here: a page of this process is empty in its
- * children (MADV_WIPEONFORK, Linux 4.14). Its calls give EBADF, and whoever asked to
- * hear of it may leave the parent's stack behind.
+ * system call that nobody saw, is noticed here, by a word that is 0 in it (guise_own_word()).
+ * Its calls give EBADF, and whoever asked to hear of it may leave the parent's stack behind.
+ *
+ * While a slot is taken, found or given back no handler of the program runs: it may make calls
+ * of its own.
  */
 #include "region/slot.h"
 
+#include "host/locks.h"
+#include "host/memory.h"
+#include "host/signal.h"
 #include "host/sys.h"
 #include "region/call.h"
 #include "region/vcpu.h"
@@ -21,7 +26,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #define GUISE_STACKS_PER_THREAD 8
@@ -45,49 +49,35 @@ static const uint32_t *same_process = &always; /* 0 in a child that was not seen
 static void (*unseen_child)(void);
 static __thread bool unseen;
 static pthread_key_t exit_key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool begun;
 
 static void thread_ends(void *unused)
 {
 	unsigned int i;
 
 	(void)unused;
+	guise_inside_enter();
 	for (i = 0; i < mine.n; i++) {
 		guise_call_exit(mine.at[i].stack, mine.at[i].slot);
 		guise_slot_give(mine.at[i].stack, mine.at[i].slot);
 	}
 	memset(&mine, 0, sizeof(mine));
 	memset(&guise_here, 0, sizeof(guise_here));
+	guise_inside_leave();
+	guise_signals_deliver();
+	guise_room_end();
 }
 
 void guise_slots_forked(void)
 {
 	memset(&mine, 0, sizeof(mine));
 	memset(&guise_here, 0, sizeof(guise_here));
-	if (same_process != &always)
-		*(uint32_t *)(uintptr_t)same_process = 1;
+	*guise_own_word() = 1;
 }
 
 void guise_slots_unseen(void (*child)(void))
 {
 	unseen_child = child;
-}
-
-/* Where the host's kernel knows no such pages, nobody is noticed. */
-static void mark_process(void)
-{
-	const size_t page = 65536; /* the largest of any host */
-	long at = host_sys(SYS_mmap, 0, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			   -1, 0);
-
-	if ((unsigned long)at > -4096UL)
-		return;
-	if (host_sys(SYS_madvise, at, page, MADV_WIPEONFORK)) {
-		host_sys(SYS_munmap, at, page);
-		return;
-	}
-	*(uint32_t *)at = 1;
-	same_process = (const uint32_t *)at;
 }
 
 static struct guise_slot *fail_unseen(void)
@@ -111,11 +101,23 @@ long guise_slot_error(struct guise_stack *s)
 	return s->region->dead ? -ENETDOWN : -EAGAIN;
 }
 
-static void prepare(void)
+static void forked(void)
+{
+	guise_slots_forked();
+	guise_own_fork_child();
+}
+
+static void begin(void)
 {
 	pthread_key_create(&exit_key, thread_ends);
-	pthread_atfork(NULL, NULL, guise_slots_forked);
-	mark_process();
+	pthread_atfork(guise_own_fork_prepare, guise_own_fork_parent, forked);
+	same_process = guise_own_word();
+}
+
+/* Where it is known early no handler of a signal is the first to come here. */
+void guise_slots_begin(void)
+{
+	guise_own_once(GUISE_LOCK_BEGIN, &begun, begin);
 }
 
 struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)
@@ -187,21 +189,17 @@ static void wait_until_seen(struct guise_stack *s)
 		guise_futex_wait(expected, 1, PATIENCE_NS);
 }
 
-struct guise_slot *guise_slot_attach(struct guise_stack *s)
+static struct guise_slot *find_or_take(struct guise_stack *s)
 {
-	struct guise_slot *slot;
+	struct guise_slot *slot = guise_slot_find(s);
 	long err;
 
-	if (__builtin_expect(!*same_process, 0))
-		return fail_unseen();
-	wait_until_seen(s);
-	slot = guise_slot_find(s);
 	if (slot) {
 		guise_here.stack = s;
 		guise_here.slot = slot;
 		return slot;
 	}
-	pthread_once(&once, prepare);
+	guise_slots_begin();
 	if (mine.n == GUISE_STACKS_PER_THREAD) {
 		guise_fail(EMFILE, "a thread can use at most %d stacks", GUISE_STACKS_PER_THREAD);
 		return NULL;
@@ -220,6 +218,20 @@ struct guise_slot *guise_slot_attach(struct guise_stack *s)
 	guise_here.stack = s;
 	guise_here.slot = slot;
 	pthread_setspecific(exit_key, &mine);
+	return slot;
+}
+
+struct guise_slot *guise_slot_attach(struct guise_stack *s)
+{
+	struct guise_slot *slot;
+
+	if (__builtin_expect(!*same_process, 0))
+		return fail_unseen();
+	wait_until_seen(s);
+	guise_inside_enter();
+	slot = find_or_take(s);
+	guise_inside_leave();
+	guise_signals_deliver();
 	return slot;
 }
 

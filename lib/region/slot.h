@@ -16,6 +16,9 @@ struct guise_here {
 };
 extern __thread struct guise_here guise_here;
 
+/* Before the first, where it matters that no handler of a signal makes that. */
+void guise_slots_begin(void);
+
 /* The slot, made and attached at the first call. NULL on failure. */
 struct guise_slot *guise_slot_attach(struct guise_stack *s);
 

@@ -29,9 +29,8 @@ enum {
 /* What a process asks of the holder: proc->ask. */
 enum guise_ask {
 	GUISE_ASK_NOTHING = 0,
-	GUISE_ASK_PREPARES = 1, /* somebody is about to ask */
-	GUISE_ASK_TRACE = 2,    /* tracing is allowed now */
-	GUISE_ASK_LET_GO = 3,   /* is to be traced no more */
+	GUISE_ASK_TRACE = 2,  /* tracing is allowed now */
+	GUISE_ASK_LET_GO = 3, /* is to be traced no more */
 	GUISE_ASK_ANSWERED = 4,
 	GUISE_ASK_TELL = 5, /* of nobody: there is something new in outside[] */
 };

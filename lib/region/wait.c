@@ -36,6 +36,7 @@
  */
 #include "region/wait.h"
 
+#include "host/memory.h"
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/bell.h"
@@ -44,7 +45,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NEVER      (~0ull)
@@ -292,6 +292,7 @@ bool guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, ui
 {
 	struct guise_region *r = s->region;
 	struct pollfd few[POLL_FEW], *p = few;
+	struct guise_room room = { 0 };
 	uint32_t rx = 0, tx = 0, link[GUISE_MAX_LINKS];
 	unsigned int n = 0, alive = 0, first, i;
 	uint64_t left = time_left(s, deadline);
@@ -300,11 +301,12 @@ bool guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, ui
 	long got;
 
 	if (ps && ps->n > POLL_FEW - 2 - GUISE_MAX_LINKS) {
-		p = malloc((2 + GUISE_MAX_LINKS + ps->n) * sizeof(*p));
-		if (!p) {
-			p = few;
+		room.bytes = (2 + GUISE_MAX_LINKS + ps->n) * sizeof(*p);
+		room.at = guise_room_take(room.bytes);
+		if (room.at)
+			p = room.at;
+		else
 			ps->n = POLL_FEW - 2 - GUISE_MAX_LINKS;
-		}
 	}
 	p[n++] = (struct pollfd){ .fd = slot ? s->bell[slot->bell] : -1, .events = POLLIN };
 	if (devices && s->alive >= 0) {
@@ -362,8 +364,7 @@ bool guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, ui
 			__atomic_or_fetch(&r->vcpu->irq_pending, GUISE_IRQ_TX, __ATOMIC_RELEASE);
 		}
 	}
-	if (p != few)
-		free(p);
+	guise_room_leave(&room);
 	return rang;
 }
 

@@ -176,7 +176,7 @@ HOOK FILE *freopen64(const char *path, const char *mode, FILE *f)
 	if (is_libcs(f)) {
 		fflush(f);
 		preload_forget(f->_fileno);
-	} else if (our_functions && functions_of(f) == our_functions) {
+	} else if (f->_fileno >= 0 && functions_of(f) == our_functions) {
 		struct follower *w = (unsigned int)f->_fileno < 3 ? &followers[f->_fileno] : NULL;
 
 		if (!w || w->ours != f)
@@ -259,16 +259,19 @@ static void set_buffering(FILE *ours, FILE *libcs)
 		setvbuf(ours, NULL, _IOLBF, 0);
 }
 
+/* Here, as a handler of a signal may give a private socket such a number. */
+void preload_stdio_begin(void)
+{
+	for (int fd = 0; fd < 3 && !followers[fd].ours; fd++)
+		followers[fd].ours = stream(fd, followers[fd].mode);
+}
+
 void preload_stdio_number(int fd, bool private)
 {
 	struct follower *w = &followers[fd];
 	FILE *now = *w->variable;
 
-	if (private && now && now != w->ours && now->_fileno == fd) {
-		if (!w->ours)
-			w->ours = stream(fd, w->mode);
-		if (!w->ours)
-			return;
+	if (private && w->ours && now && now != w->ours && now->_fileno == fd) {
 		set_buffering(w->ours, now);
 		w->libcs = now;
 		*w->variable = w->ours;

@@ -4,6 +4,7 @@
  * many programs still call. The answer is copied into the caller's buffer, or
  * into one that lives until the next call.
  */
+#include "preload/locks.h"
 #include "preload/preload.h"
 #include "preload/names/resolver.h"
 
@@ -137,6 +138,7 @@ HOOK int gethostbyname2_r(const char *name, int family, struct hostent *host, ch
 {
 	struct question q = { .place = { host, buf, buf + n }, .status = ARES_ENOTFOUND };
 	struct resolver r;
+	int err;
 
 	if (!preload_stack())
 		return HOST(gethostbyname2_r)(name, family, host, buf, n, result, error);
@@ -146,8 +148,10 @@ HOOK int gethostbyname2_r(const char *name, int family, struct hostent *host, ch
 		errno = EAFNOSUPPORT;
 		return EAFNOSUPPORT;
 	}
-	q.status = resolver_open(&r, 0);
-	if (!q.status) {
+	err = resolver_open(&r, 0);
+	if (err) {
+		q.status = err;
+	} else {
 		ares_gethostbyname(r.channel, name, family, answered, &q);
 		resolver_run(&r);
 		resolver_close(&r);
@@ -168,11 +172,14 @@ HOOK int gethostbyaddr_r(const void *addr, socklen_t len, int family, struct hos
 {
 	struct question q = { .place = { host, buf, buf + n }, .status = ARES_ENOTFOUND };
 	struct resolver r;
+	int err;
 
 	if (!preload_stack())
 		return HOST(gethostbyaddr_r)(addr, len, family, host, buf, n, result, error);
-	q.status = resolver_open(&r, 0);
-	if (!q.status) {
+	err = resolver_open(&r, 0);
+	if (err) {
+		q.status = err;
+	} else {
 		ares_gethostbyaddr(r.channel, addr, (int)len, family, answered, &q);
 		resolver_run(&r);
 		resolver_close(&r);
@@ -182,40 +189,63 @@ HOOK int gethostbyaddr_r(const void *addr, socklen_t len, int family, struct hos
 
 /* ---- the forms without a buffer: one, shared by them all, as in libc -------- */
 
-static struct {
+struct answer {
 	struct hostent host;
 	char *buf;
 	size_t size;
-} last;
-static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+};
 
-static bool grow(void)
+static struct answer last;
+
+static bool grow(struct answer *a)
 {
-	size_t size = last.size ? 2 * last.size : 1024;
-	char *buf = realloc(last.buf, size);
+	size_t size = a->size ? 2 * a->size : 1024;
+	char *buf = realloc(a->buf, size);
 
 	if (!buf)
 		return false;
-	last.buf = buf;
-	last.size = size;
+	a->buf = buf;
+	a->size = size;
 	return true;
+}
+
+/* Where the program finds it until the next one. No name is looked up under the lock. */
+static struct hostent *keep(const struct hostent *found)
+{
+	struct place place;
+	bool kept;
+
+	guise_own_lock(PRELOAD_LOCK_HOST);
+	do {
+		place = (struct place){ &last.host, last.buf, last.buf + last.size };
+		kept = last.size && copy(&place, found);
+	} while (!kept && grow(&last));
+	guise_own_unlock(PRELOAD_LOCK_HOST);
+	return kept ? &last.host : NULL;
+}
+
+/* What the _r call said, in a buffer that was long enough or could not be. */
+static struct hostent *tell(const struct hostent *result, struct answer *own, int error)
+{
+	struct hostent *kept = result ? keep(result) : NULL;
+
+	free(own->buf);
+	if (!kept)
+		h_errno = result ? NETDB_INTERNAL : error;
+	return kept;
 }
 
 HOOK struct hostent *gethostbyname2(const char *name, int family)
 {
-	struct hostent *result = NULL;
 	int error = NETDB_INTERNAL, err = ERANGE;
+	struct hostent *result = NULL;
+	struct answer own = { 0 };
 
 	if (!preload_stack())
 		return HOST(gethostbyname2)(name, family);
-	pthread_mutex_lock(&last_lock);
-	while (err == ERANGE && grow())
-		err = gethostbyname2_r(name, family, &last.host, last.buf, last.size, &result,
-				       &error);
-	pthread_mutex_unlock(&last_lock);
-	if (!result)
-		h_errno = error;
-	return result;
+	while (err == ERANGE && grow(&own))
+		err = gethostbyname2_r(name, family, &own.host, own.buf, own.size, &result, &error);
+	return tell(result, &own, error);
 }
 
 HOOK struct hostent *gethostbyname(const char *name)
@@ -225,17 +255,14 @@ HOOK struct hostent *gethostbyname(const char *name)
 
 HOOK struct hostent *gethostbyaddr(const void *addr, socklen_t len, int family)
 {
-	struct hostent *result = NULL;
 	int error = NETDB_INTERNAL, err = ERANGE;
+	struct hostent *result = NULL;
+	struct answer own = { 0 };
 
 	if (!preload_stack())
 		return HOST(gethostbyaddr)(addr, len, family);
-	pthread_mutex_lock(&last_lock);
-	while (err == ERANGE && grow())
-		err = gethostbyaddr_r(addr, len, family, &last.host, last.buf, last.size, &result,
+	while (err == ERANGE && grow(&own))
+		err = gethostbyaddr_r(addr, len, family, &own.host, own.buf, own.size, &result,
 				      &error);
-	pthread_mutex_unlock(&last_lock);
-	if (!result)
-		h_errno = error;
-	return result;
+	return tell(result, &own, error);
 }

@@ -16,6 +16,7 @@
  */
 #include "preload/names/resolver.h"
 
+#include "preload/locks.h"
 #include "preload/preload.h"
 
 #include <stdio.h>
@@ -85,13 +86,13 @@ static void begin(void)
 
 int resolver_open(struct resolver *r, int flags)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static bool begun;
 	struct resolver_options o = RESOLVER_DEFAULTS;
 	const char *servers = getenv("GUISE_DNS");
 	struct ares_options options;
 	int status;
 
-	pthread_once(&once, begin);
+	guise_own_once(PRELOAD_LOCK_BEGIN, &begun, begin);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &r->cancel_state);
 	read_options(&o);
 	options = (struct ares_options){

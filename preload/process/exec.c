@@ -25,6 +25,7 @@
  * An epoll has no inode of its own. It is found by its number, where that was not
  * given to something else.
  */
+#include "preload/locks.h"
 #include "preload/preload.h"
 
 #include "host/probe.h"
@@ -55,7 +56,6 @@ static const char *const others[] = { "GUISE_MPTCP", "GUISE_DNS", "GUISE_RESOLV_
 
 static char *other[OTHERS]; /* NAME=VALUE, or NULL */
 static char library[PATH_MAX];
-static pthread_mutex_t spawning = PTHREAD_MUTEX_INITIALIZER;
 
 void preload_exec_begin(void)
 {
@@ -565,6 +565,25 @@ typedef int spawn_function(pid_t *pid, const char *name, const posix_spawn_file_
 			   const posix_spawnattr_t *attributes, char *const argv[],
 			   char *const envp[]);
 
+/* libc gives the child the mask that the thread has, unless it is told another one. */
+static void keep_mask(posix_spawnattr_t *own, const posix_spawnattr_t *given)
+{
+	short flags = 0;
+	sigset_t mask;
+
+	if (given)
+		*own = *given;
+	else
+		posix_spawnattr_init(own);
+	posix_spawnattr_getflags(own, &flags);
+	if (flags & POSIX_SPAWN_SETSIGMASK)
+		return;
+	sigemptyset(&mask);
+	*(unsigned long *)&mask = guise_own_mask();
+	posix_spawnattr_setsigmask(own, &mask);
+	posix_spawnattr_setflags(own, (short)(flags | POSIX_SPAWN_SETSIGMASK));
+}
+
 /*
  * The place's end stands at one number in all children, which their file actions leave
  * alone (spawn.c); here something else holds it, so one thread spawns at a time.
@@ -589,10 +608,15 @@ static int spawn(spawn_function *host, pid_t *pid, const char *name,
 		char *line[lines(envp) + 5 + OTHERS], longer[preload_room(envp)];
 		char number[32], where[64];
 		bool placed = heir.end >= 0 && preload_spawn_place() >= 0;
+		posix_spawnattr_t own;
 
 		if (placed) {
-			pthread_mutex_lock(&spawning);
+			guise_own_lock(PRELOAD_LOCK_SPAWN);
 			host_sys(SYS_dup3, heir.end, preload.place, 0);
+		}
+		if (guise_own_locked()) {
+			keep_mask(&own, attributes);
+			attributes = &own;
 		}
 		furnish(line, longer, number, where, envp, placed ? preload.place : -1);
 		host_sys(SYS_fcntl, preload.ticket, F_SETFD, 0);
@@ -601,7 +625,7 @@ static int spawn(spawn_function *host, pid_t *pid, const char *name,
 			preload_outside_not_after_all();
 		if (placed) {
 			host_sys(SYS_dup3, preload.ticket, preload.place, O_CLOEXEC);
-			pthread_mutex_unlock(&spawning);
+			guise_own_unlock(PRELOAD_LOCK_SPAWN);
 		}
 	}
 	guise_heir_drop(&heir);

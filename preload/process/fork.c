@@ -11,8 +11,8 @@
  *
  * The handlers of pthread_atfork() do this, so that whatever forks inside libc
  * (daemon, forkpty) is seen, too. _Fork() and raw clone() have no such handlers, and
- * are hooked. Signals wait meanwhile: a handler in the child would use the parent's
- * slot.
+ * are hooked. All locks of guise's are held meanwhile (host/locks.c), and signals wait: a
+ * handler in the child would use the parent's slot.
  *
  * Between the copy and the host's fork other threads of the parent may close a
  * descriptor, and open another one by its number. So the child of a process with
@@ -28,6 +28,7 @@
  */
 #include "preload/preload.h"
 
+#include "host/locks.h"
 #include "host/probe.h"
 #include "host/signal.h"
 #include "host/sys.h"
@@ -47,7 +48,6 @@ static struct guise_heir heir = { .end = -1 };
 static __thread struct guise_heir early = { .end = -1 }; /* fork() has it before its handlers */
 static struct guise_fdmap *without; /* what a child without a place knows of descriptors */
 static bool alone;                  /* the process has one thread */
-static unsigned long mask;
 
 static bool keep(int fd, uint32_t entry)
 {
@@ -101,23 +101,12 @@ static bool is_limit(int err)
 	return err == -EAGAIN || err == -ENOMEM;
 }
 
-static void let_go(void)
-{
-	unsigned long before = mask;
-
-	pthread_mutex_unlock(&preload_lock);
-	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, KERNEL_SIGSET);
-}
-
 /* 0, or -errno where fork may fail and is to. */
 static int prepare(bool may_fail)
 {
-	unsigned long all = ~GUISE_UNBLOCKED, before;
 	int saved = errno, err = 0;
 
-	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGSET);
-	pthread_mutex_lock(&preload_lock);
-	mask = before;
+	guise_own_fork_prepare();
 	alone = __libc_single_threaded;
 	without = NULL;
 	heir = early;
@@ -125,7 +114,7 @@ static int prepare(bool may_fail)
 	if (heir.end < 0)
 		err = place_for_child(&heir);
 	if (err && may_fail && is_limit(err)) {
-		let_go();
+		guise_own_fork_parent();
 		errno = saved;
 		return err;
 	}
@@ -153,7 +142,7 @@ void preload_fork_parent(void)
 	if (without)
 		guise_fdmap_free(without, &preload_local);
 	guise_heir_drop(&heir);
-	let_go();
+	guise_own_fork_parent();
 }
 
 /* Numbers that another thread of the parent has closed since the table was copied. */
@@ -174,8 +163,7 @@ void preload_fork_child(void)
 	preload.pid = (pid_t)host_sys(SYS_getpid);
 	preload_placeholders_forked();
 	preload_shell_forked();
-	pthread_mutex_init(&preload_lock, NULL);
-	pthread_mutex_lock(&preload_lock);
+	preload_completion_forked();
 	if (member) {
 		guise_heir_become(preload.stack, &heir);
 		preload.map =
@@ -189,7 +177,7 @@ void preload_fork_child(void)
 		preload.prepared = false;
 	}
 	preload_trap_thread();
-	let_go();
+	guise_own_fork_child();
 	if (member)
 		preload_let_go_to_find_leaks();
 	if (member && !alone)
@@ -270,16 +258,15 @@ bool preload_clone3_vforks(long arguments, long size)
 	       (a->flags & both) == both && !a->stack;
 }
 
-/* Should the lock be taken, the child has come from the midst of another thread's work, or of a
- * fork: then it has no sockets and does not join. */
+/* Another thread of the parent may have been about to fork: what it had made for that goes. */
 static void unseen_child(void)
 {
-	if (!preload.stack || pthread_mutex_trylock(&preload_lock))
+	if (!preload.stack)
 		return;
+	guise_own_fork_prepare();
+	guise_heir_drop(&heir);
 	without = NULL;
 	remember();
-	heir.end = -1;
-	host_sys(SYS_rt_sigprocmask, SIG_BLOCK, 0, &mask, KERNEL_SIGSET);
 	preload_fork_child();
 }
 

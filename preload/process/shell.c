@@ -10,6 +10,7 @@
  * cancelled there kills its shell; a child of popen() does not have the streams of
  * earlier ones; fclose() of such a stream waits as pclose() does.
  */
+#include "preload/locks.h"
 #include "preload/preload.h"
 
 #include <fcntl.h>
@@ -23,8 +24,6 @@
 #define SHELL     "/bin/sh"
 #define NOT_FOUND (127 << 8) /* as if the shell had ended so */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
 /* ---- system ------------------------------------------------------------------- */
 
 static unsigned int waiting; /* threads in system() */
@@ -34,22 +33,22 @@ static void ignore(void)
 {
 	const struct sigaction ignored = { .sa_handler = SIG_IGN };
 
-	pthread_mutex_lock(&lock);
+	guise_own_lock(PRELOAD_LOCK_SHELL);
 	if (!waiting++) {
 		sigaction(SIGINT, &ignored, &interrupt);
 		sigaction(SIGQUIT, &ignored, &quit);
 	}
-	pthread_mutex_unlock(&lock);
+	guise_own_unlock(PRELOAD_LOCK_SHELL);
 }
 
 static void restore(void)
 {
-	pthread_mutex_lock(&lock);
+	guise_own_lock(PRELOAD_LOCK_SHELL);
 	if (!--waiting) {
 		sigaction(SIGINT, &interrupt, NULL);
 		sigaction(SIGQUIT, &quit, NULL);
 	}
-	pthread_mutex_unlock(&lock);
+	guise_own_unlock(PRELOAD_LOCK_SHELL);
 }
 
 struct running {
@@ -145,7 +144,6 @@ static struct opened *all;
 
 void preload_shell_forked(void)
 {
-	pthread_mutex_init(&lock, NULL);
 	waiting = 0;
 }
 
@@ -224,14 +222,14 @@ HOOK FILE *popen(const char *line, const char *mode)
 	}
 	o->stream = fdopen(ends[!reads], reads ? "r" : "w");
 	err = o->stream ? 0 : errno;
-	pthread_mutex_lock(&lock);
+	guise_own_lock(PRELOAD_LOCK_SHELL);
 	if (!err)
 		err = start_piped(o, line, ends[reads], reads);
 	if (!err) {
 		o->next = all;
 		all = o;
 	}
-	pthread_mutex_unlock(&lock);
+	guise_own_unlock(PRELOAD_LOCK_SHELL);
 	close(ends[reads]);
 	if (!err) {
 		if (!cloexec)
@@ -256,7 +254,7 @@ pid_t preload_popened(FILE *stream)
 
 	if (likely(!__atomic_load_n(&all, __ATOMIC_ACQUIRE)))
 		return 0;
-	pthread_mutex_lock(&lock);
+	guise_own_lock(PRELOAD_LOCK_SHELL);
 	while (*at && (*at)->stream != stream)
 		at = &(*at)->next;
 	o = *at;
@@ -264,7 +262,7 @@ pid_t preload_popened(FILE *stream)
 		*at = o->next;
 		pid = o->pid;
 	}
-	pthread_mutex_unlock(&lock);
+	guise_own_unlock(PRELOAD_LOCK_SHELL);
 	free(o);
 	return pid;
 }

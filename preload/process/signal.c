@@ -4,15 +4,11 @@
  * holds a signal back while its thread is inside the stack. So every call of
  * libc that installs one leads to guise_signal_action().
  *
- * sigaction() may be called by a handler, also by one that interrupted
- * sigaction(): all signals are blocked meanwhile, or the thread would wait for
- * a lock that it holds itself. In a vfork child the handlers' table is the
- * parent's, the dispositions are not: there the host's call does it alone. But the
- * signals that guise needs stay as they are, until it executes a program: Go's children
- * take all handlers away before that.
+ * In a vfork child the handlers' table is the parent's, the dispositions are not: there the
+ * host's call does it alone. But the signals that guise needs stay as they are, until it
+ * executes a program: Go's children take all handlers away before that.
  */
 #include "host/signal.h"
-#include "host/sys.h"
 #include "preload/preload.h"
 
 #include <string.h>
@@ -20,10 +16,8 @@
 /* The hooks of obsolete calls name them. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-#define KERNEL_SIGSET 8 /* bytes of a signal set in system calls */
-
 /* What siginterrupt() said of signals whose handler signal() installs. */
-static sigset_t interrupting;
+static unsigned long interrupting; /* a bit for each */
 
 static bool is_needed(int sig)
 {
@@ -32,23 +26,28 @@ static bool is_needed(int sig)
 
 HOOK int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
-	unsigned long all = ~0UL, before;
-	int ret;
+	bool borrowed;
 
 	if (!preload_on_stack())
 		return HOST(sigaction)(sig, act, old);
-	if (preload_borrowed() && (!act || !is_needed(sig)))
+	borrowed = preload_borrowed();
+	if (borrowed && (!act || !is_needed(sig)))
 		return HOST(sigaction)(sig, act, old);
-	if (preload_borrowed())
-		act = NULL;
-	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGSET);
-	ret = guise_signal_action(sig, act, old);
-	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, KERNEL_SIGSET);
-	return ret;
+	return guise_signal_action(sig, borrowed ? NULL : act, old);
 }
 
 HOOK int __sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 	SAME_AS(sigaction);
+
+static unsigned long bit(int sig)
+{
+	return sig > 0 && sig < NSIG ? 1ul << (sig - 1) : 0;
+}
+
+static bool interrupts(int sig)
+{
+	return __atomic_load_n(&interrupting, __ATOMIC_RELAXED) & bit(sig);
+}
 
 static sighandler_t install(int sig, sighandler_t handler, int flags)
 {
@@ -67,7 +66,7 @@ HOOK sighandler_t signal(int sig, sighandler_t handler)
 {
 	if (!preload_on_stack())
 		return HOST(signal)(sig, handler);
-	return install(sig, handler, sigismember(&interrupting, sig) == 1 ? 0 : SA_RESTART);
+	return install(sig, handler, interrupts(sig) ? 0 : SA_RESTART);
 }
 
 HOOK sighandler_t bsd_signal(int sig, sighandler_t handler) SAME_AS(signal);
@@ -91,10 +90,10 @@ HOOK int siginterrupt(int sig, int interrupt)
 	if (sigaction(sig, NULL, &act))
 		return -1;
 	if (interrupt) {
-		sigaddset(&interrupting, sig);
+		__atomic_or_fetch(&interrupting, bit(sig), __ATOMIC_RELAXED);
 		act.sa_flags &= ~SA_RESTART;
 	} else {
-		sigdelset(&interrupting, sig);
+		__atomic_and_fetch(&interrupting, ~bit(sig), __ATOMIC_RELAXED);
 		act.sa_flags |= SA_RESTART;
 	}
 	return sigaction(sig, &act, NULL);

@@ -14,6 +14,7 @@
 
 #include "guise/layout.h"
 #include "host/sys.h"
+#include "preload/locks.h"
 
 #include <sys/mman.h>
 
@@ -25,7 +26,6 @@ static struct ring {
 	size_t length;
 	int sfd;
 } rings[RINGS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int mapped; /* none: munmap() does not look */
 
 struct piece {
@@ -57,14 +57,14 @@ static long lay(int sfd, long at)
 
 static void remember(long at, size_t length, int sfd)
 {
-	pthread_mutex_lock(&lock);
+	guise_own_lock(PRELOAD_LOCK_RINGS);
 	for (unsigned int i = 0; i < RINGS; i++)
 		if (!rings[i].at) {
 			rings[i] = (struct ring){ (uint64_t)at, length, sfd };
 			__atomic_add_fetch(&mapped, 1, __ATOMIC_RELAXED);
 			break;
 		}
-	pthread_mutex_unlock(&lock);
+	guise_own_unlock(PRELOAD_LOCK_RINGS);
 }
 
 /* The stack's descriptor that the mapping held, or -1. */
@@ -72,7 +72,7 @@ static int forget(uint64_t at, size_t length)
 {
 	int sfd = -1;
 
-	pthread_mutex_lock(&lock);
+	guise_own_lock(PRELOAD_LOCK_RINGS);
 	for (unsigned int i = 0; i < RINGS; i++)
 		if (rings[i].at == at && rings[i].length == length) {
 			rings[i].at = 0;
@@ -80,7 +80,7 @@ static int forget(uint64_t at, size_t length)
 			__atomic_sub_fetch(&mapped, 1, __ATOMIC_RELAXED);
 			break;
 		}
-	pthread_mutex_unlock(&lock);
+	guise_own_unlock(PRELOAD_LOCK_RINGS);
 	return sfd;
 }
 

@@ -15,6 +15,7 @@
  * the same time would see the same data twice.
  */
 #include "preload/wait/cancel.h"
+#include "host/memory.h"
 #include "host/probe.h"
 #include "host/signal.h"
 #include "host/sys.h"
@@ -23,7 +24,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 
@@ -56,13 +56,14 @@ static ssize_t send_pieces(int sfd, int in, off64_t from, size_t n, char *piece)
 
 static ssize_t send_from(int sfd, int in, off64_t from, size_t n)
 {
-	char *piece = malloc(n < PIECE ? n : PIECE);
+	struct guise_room room = { .bytes = n < PIECE ? n : PIECE };
 	ssize_t ret;
 
-	if (!piece)
+	room.at = guise_room_take(room.bytes);
+	if (!room.at)
 		return -ENOMEM;
-	pthread_cleanup_push(free, piece);
-	ret = send_pieces(sfd, in, from, n, piece); /* no cancellation point, as in libc */
+	pthread_cleanup_push(guise_room_leave, &room);
+	ret = send_pieces(sfd, in, from, n, room.at); /* no cancellation point, as in libc */
 	pthread_cleanup_pop(1);
 	return ret;
 }
@@ -240,15 +241,16 @@ static long splice_in(int pipe, int sfd, size_t n, char *piece, unsigned int fla
 
 static long splice_piece(int pipe, int sfd, bool in, size_t n, unsigned int flags)
 {
-	char *piece = malloc(n);
+	struct guise_room room = { .bytes = n };
 	long ret;
 
-	if (!piece)
+	room.at = guise_room_take(n);
+	if (!room.at)
 		return -ENOMEM;
-	pthread_cleanup_push(free, piece);
+	pthread_cleanup_push(guise_room_leave, &room);
 	cancel_begin();
-	ret = in ? splice_in(pipe, sfd, n, piece, flags)
-		 : splice_out(sfd, pipe, n, piece, !(flags & SPLICE_F_NONBLOCK));
+	ret = in ? splice_in(pipe, sfd, n, room.at, flags)
+		 : splice_out(sfd, pipe, n, room.at, !(flags & SPLICE_F_NONBLOCK));
 	cancel_end();
 	pthread_cleanup_pop(1);
 	return ret;

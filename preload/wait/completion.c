@@ -14,6 +14,7 @@
  */
 #include "preload/wait/completion.h"
 #include "host/sys.h"
+#include "preload/locks.h"
 #include "preload/preload.h"
 
 #include <semaphore.h>
@@ -25,32 +26,22 @@ struct waiter {
 	sem_t news;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct waiter *waiters;
 
-static void forked(void)
+void preload_completion_forked(void)
 {
 	waiters = NULL;
-	pthread_mutex_init(&lock, NULL);
 	completion_aio_forked();
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(completion_lock, completion_unlock, forked);
 }
 
 void completion_lock(void)
 {
-	static pthread_once_t watched = PTHREAD_ONCE_INIT;
-
-	pthread_once(&watched, watch_forks);
-	pthread_mutex_lock(&lock);
+	guise_own_lock(PRELOAD_LOCK_COMPLETION);
 }
 
 void completion_unlock(void)
 {
-	pthread_mutex_unlock(&lock);
+	guise_own_unlock(PRELOAD_LOCK_COMPLETION);
 }
 
 void completion_tell(void)

@@ -13,14 +13,14 @@
  * Time is the stack's: in simulated time a timeout is simulated, too.
  */
 #include "preload/wait/cancel.h"
+#include "host/memory.h"
 #include "host/probe.h"
 #include "host/sys.h"
 #include "preload/wait/waiting.h"
 
-#include <stdlib.h>
 #include <sys/resource.h>
 
-#define FEW 48 /* descriptors that need no malloc: 1.2 kB of stack */
+#define FEW 48 /* descriptors for which the stack will do: 1.2 kB */
 
 /* One side's share of the program's array. */
 struct part {
@@ -144,14 +144,14 @@ static long wait_split(struct split *split, struct pollfd *fds, const struct tim
 	return ret;
 }
 
-/* Frees memory also when the thread is cancelled. */
-static long wait_and_free(struct split *split, struct pollfd *fds, const struct timespec *timeout,
-			  const sigset_t *mask, void *memory)
+/* Gives the room back also when the thread is cancelled. */
+static long wait_in_room(struct split *split, struct pollfd *fds, const struct timespec *timeout,
+			 const sigset_t *mask, struct guise_room *room)
 {
 	struct preload_mask saved;
 	long ret;
 
-	pthread_cleanup_push(free, memory);
+	pthread_cleanup_push(guise_room_leave, room);
 	cancel_begin();
 	preload_mask_on(&saved, mask);
 	ret = wait_split(split, fds, timeout);
@@ -168,7 +168,7 @@ static int poll_private(struct pollfd *fds, unsigned int n, const struct timespe
 	struct pollfd few[2 * FEW], *copies = few;
 	unsigned int few_index[2 * FEW], *index = few_index;
 	struct split split = { 0 };
-	void *memory = NULL;
+	struct guise_room room = { 0 };
 	long ret;
 
 	if ((timeout && guise_readable(timeout, sizeof(*timeout))) ||
@@ -180,16 +180,17 @@ static int poll_private(struct pollfd *fds, unsigned int n, const struct timespe
 		/* Each part alone would be below it. */
 		if (!host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &most) && n > most.rlim_cur)
 			return (int)libc_result(-EINVAL);
-		memory = malloc(n * 2 * (sizeof(*copies) + sizeof(*index)));
-		if (!memory)
+		room.bytes = (size_t)n * 2 * (sizeof(*copies) + sizeof(*index));
+		room.at = guise_room_take(room.bytes);
+		if (!room.at)
 			return (int)libc_result(-ENOMEM);
-		copies = memory;
+		copies = room.at;
 		index = (unsigned int *)(copies + 2 * n);
 	}
 	split.host = (struct part){ .fds = copies, .index = index };
 	split.stack = (struct part){ .fds = copies + n, .index = index + n };
 	split_up(&split, fds, n);
-	ret = wait_and_free(&split, fds, timeout, mask, memory);
+	ret = wait_in_room(&split, fds, timeout, mask, &room);
 	return ret > 0 ? count(fds, n) : (int)libc_result(ret);
 }
 

@@ -17,11 +17,11 @@
  * longer, so such a number is cut to what the others would need.
  */
 #include "preload/wait/cancel.h"
+#include "host/memory.h"
 #include "host/probe.h"
 #include "host/sys.h"
 #include "preload/wait/waiting.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/select.h>
 
@@ -305,7 +305,7 @@ static int select_private(struct sets *s, const struct timespec *timeout, const 
 	struct pollfd few_watched[FEW / 16];
 	struct preload_mask saved;
 	struct timespec copy;
-	void *big = NULL;
+	struct guise_room room = { 0 };
 	uint64_t deadline;
 	long ret;
 
@@ -313,10 +313,11 @@ static int select_private(struct sets *s, const struct timespec *timeout, const 
 		return (int)libc_result(-EBADF);
 	s->watched = few_watched;
 	if (longs > sizeof(few) / sizeof(*few) || s->n_watched > FEW / 16) {
-		big = malloc(longs * sizeof(long) + s->n_watched * sizeof(*s->watched));
-		if (!big)
+		room.bytes = longs * sizeof(long) + s->n_watched * sizeof(*s->watched);
+		room.at = guise_room_take(room.bytes);
+		if (!room.at)
 			return (int)libc_result(-ENOMEM);
-		memory = big;
+		memory = room.at;
 		s->watched = (struct pollfd *)(memory + longs);
 	}
 	memset(memory, 0, longs * sizeof(long));
@@ -326,7 +327,7 @@ static int select_private(struct sets *s, const struct timespec *timeout, const 
 	deadline = preload_deadline(timeout);
 	if (timeout)
 		copy = *timeout;
-	pthread_cleanup_push(free, big);
+	pthread_cleanup_push(guise_room_leave, &room);
 	cancel_begin();
 	preload_mask_on(&saved, mask);
 	if (s->n_watched)

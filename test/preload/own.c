@@ -2,6 +2,7 @@
 /* What is guise's own: the test says what these cases must print there. */
 #include "case.h"
 
+#include <aio.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <sys/stat.h>
@@ -137,4 +138,60 @@ CASE(sent_to_a_stranger)
 	}
 	MUST(waitpid(pid, &status, 0) == pid);
 	SHOW(status);
+}
+
+static bool stop;
+
+static void *read_asynchronously(void *unused)
+{
+	int fd = open("/dev/zero", O_RDONLY);
+	char c;
+
+	(void)unused;
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		struct aiocb cb = { .aio_fildes = fd, .aio_buf = &c, .aio_nbytes = 1 };
+		const struct aiocb *list[] = { &cb };
+
+		MUST(!aio_read(&cb));
+		while (aio_error(&cb) == EINPROGRESS)
+			aio_suspend(list, 1, NULL);
+		aio_return(&cb);
+	}
+	close(fd);
+	return NULL;
+}
+
+static void read_one(void)
+{
+	struct aiocb cb = { .aio_fildes = open("/dev/zero", O_RDONLY), .aio_nbytes = 1 };
+	const struct aiocb *list[] = { &cb };
+	char c = 'x';
+
+	cb.aio_buf = &c;
+	alarm(20);
+	_exit(aio_read(&cb) || aio_suspend(list, 1, NULL) || aio_return(&cb) != 1 || c);
+}
+
+/* In libc's own such a child hangs. */
+CASE(forks_beside_asynchronous_reads)
+{
+	pthread_t thread[2];
+	int bad = 0;
+
+	for (int i = 0; i < 2; i++)
+		MUST(!pthread_create(&thread[i], NULL, read_asynchronously, NULL));
+	for (int i = 0; i < 50 && !bad; i++) {
+		pid_t pid = fork();
+		int status = 1;
+
+		MUST(pid >= 0);
+		if (!pid)
+			read_one();
+		MUST(waitpid(pid, &status, 0) == pid);
+		bad += status != 0;
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	for (int i = 0; i < 2; i++)
+		MUST(!pthread_join(thread[i], NULL));
+	SHOW(bad);
 }

@@ -184,6 +184,11 @@ def test_a_stranger_who_is_sent_a_private_socket_holds_none(programs: Path) -> N
     )
 
 
+def test_a_child_of_asynchronous_reads_makes_its_own(programs: Path) -> None:
+    printed = run(*on_guise(programs / "own", "forks_beside_asynchronous_reads"))
+    assert printed == "bad = 0\nended with 0\n"
+
+
 def test_there_is_no_io_uring(programs: Path) -> None:
     text = run(*on_guise(programs / "own", "io_uring"))
     assert text == "syscall(425, 4, parameters) = -1 ENOSYS\nended with 0\n"
