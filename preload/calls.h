@@ -407,6 +407,12 @@ DECODED(seccomp, prctl)
 CALL(pthread_create, number, raw_threads, "The new thread's raw calls are seen, too.")
 CALL(thrd_create, number, raw_threads, "As pthread_create.")
 
+CLASS(lookup,
+      "What is found by a handle of libc is the hook of that name, where there is one. RTLD_NEXT and \
+RTLD_DEFAULT mean what they mean to the caller.")
+CALL(dlsym, lookup, by_handle, "")
+CALL(dlvsym, lookup, by_handle, "")
+
 CLASS(process,
       "A child, and the next program, are on the same stack, with the private sockets that \
 the host's kernel leaves them.")
