@@ -117,6 +117,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(explainFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newRun(), newUp(), newLs(), newExec(), newUpgrade(), newDetach(), newCapture(), newDown(), newProfiles(), newPath(), newSetup(), newDoctor(), newBench(), newUndo())
+	fitHelp(root)
 	return root
 }
 
