@@ -249,6 +249,8 @@ def test_each_program_has_the_cases_that_its_source_says(programs: Path) -> None
 
 
 RECORD = 64  # bytes for each name: recorder/recorder.c
+# The recorder is found by these itself; handle.c compares what each of them answers.
+NOT_RECORDED = {"dlsym", "dlvsym"}
 
 
 @pytest.fixture(scope="session")
@@ -292,7 +294,8 @@ def test_every_call_has_a_twin_that_makes_it(programs: Path, etc: Path, recorder
     lacking = [
         f"{call}: {case} does not call it"
         for call, case in listed
-        if made[case].isdisjoint({call, *(alias for alias, of in aliases if of == call)})
+        if call not in NOT_RECORDED
+        and made[case].isdisjoint({call, *(alias for alias, of in aliases if of == call)})
     ]
     assert not lacking
 

@@ -35,9 +35,20 @@
 
 static char nowhere;
 
+/* What finds the next library's functions cannot be noted. */
+#define LEFT_OUT_dlsym           PROBE
+#define LEFT_OUT_dlvsym          PROBE
+#define PROBE                    ~, NOTHING
+#define SECOND(a, b, ...)        b
+#define CHOOSE(...)              SECOND(__VA_ARGS__, DO, ~)
+#define UNLESS_LEFT_OUT(name, f) CHOOSE(LEFT_OUT_##name)(name, f)
+#define DO(name, f)              f(name)
+#define NOTHING(name, f)
+
 #define HIDDEN                        __attribute__((visibility("hidden"), used))
 #define CALL(name, class, test, note) ALIAS(name, name)
-#define ALIAS(name, call)            \
+#define ALIAS(name, call)             UNLESS_LEFT_OUT(name, DEFINE)
+#define DEFINE(name)                 \
 	HIDDEN char *mark_##name;    \
 	HIDDEN void *next_##name;    \
 	__asm__(".text\n"            \
@@ -53,7 +64,8 @@ struct entry {
 
 static const struct entry entries[] = {
 #define CALL(name, class, test, note) ALIAS(name, name)
-#define ALIAS(name, call)             { #name, &mark_##name, &next_##name },
+#define ALIAS(name, call)             UNLESS_LEFT_OUT(name, ENTRY)
+#define ENTRY(name)                   { #name, &mark_##name, &next_##name },
 #include "preload/calls.h"
 };
 
