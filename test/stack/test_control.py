@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from topology.leftovers import Leftovers
-from topology.namespace import Namespace
+from topology.namespace import Namespace, Word
 from topology.process import DEADLINE, Process, eventually, run
 from topology.side import BUILD, GUISE, PYTHON, GuiseSide, wait_until_says
 
@@ -203,7 +203,7 @@ def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
     folder = tmp_path / "own"
     folder.mkdir(mode=0o700)
     env = {"GUISE_RUNDIR": str(folder)}
-    words = [GUISE, "run", "-v", "--link", "none", "--"]
+    words: list[Word] = [GUISE, "run", "-v", "--link", "none", "--"]
     run(
         [*words, "sh", "-c", f"{GUISE} run -v --link none -- true; exec {GUISE} ls"], env=env
     ).expect()
