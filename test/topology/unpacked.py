@@ -24,5 +24,5 @@ def server(pattern: str) -> Path:
 
 def libraries() -> dict[str, str]:
     """What a server's environment needs to find its libraries."""
-    folders = (str(folder) for folder in sorted(UNPACKED.glob("usr/lib/*-linux-gnu")))
+    folders = (str(folder) for folder in sorted(UNPACKED.glob("*/*-linux-gnu")) + sorted(UNPACKED.glob("usr/lib/*-linux-gnu")))
     return {"LD_LIBRARY_PATH": ":".join(folders)}
