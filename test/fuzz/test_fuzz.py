@@ -88,7 +88,7 @@ def test_a_stream_gives_the_frames_that_are_in_it_however_it_is_cut() -> None:
 
 
 def test_anything_may_be_sent_to_a_holder_and_only_requests_are_admitted() -> None:
-    done = run([JOIN_FUZZ, "--turns", "12000"]).expect()
+    done = run([JOIN_FUZZ, "--turns", "14000"]).expect()
     print(done.text)
     sum_of = sums(done)
     assert sum_of["requests"] == sum_of["admitted"] + sum_of["refused"] > 4_000
