@@ -6,6 +6,7 @@
 #include <linux/console.h>
 #include <linux/cpu.h>
 #include <linux/delay.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/init.h>
 #include <linux/init_syscalls.h>
@@ -178,6 +179,30 @@ const struct seq_operations cpuinfo_op = {
 	.show = c_show,
 };
 
+/* A task for each thread of a program, the leaders (shadow.c), and the kernel's own. */
+#define TASKS (GUISE_MAX_SLOTS + GUISE_MAX_PROCS + 1024)
+
+/*
+ * The kernel has no more tasks than fill an eighth of its memory with their stacks, to keep
+ * the rest for others: 986 with 256 MiB. A stack has as many as it has places for. Where the
+ * memory does not suffice for them, that is what a program is told.
+ */
+static void __init guise_allow_tasks(void)
+{
+	struct rlimit *tasks = &current->signal->rlim[RLIMIT_NPROC];
+	struct file *file = filp_open("/proc/sys/kernel/threads-max", O_WRONLY, 0);
+	char number[16];
+	loff_t at = 0;
+	int len;
+
+	tasks->rlim_cur = tasks->rlim_max = RLIM_INFINITY;
+	len = snprintf(number, sizeof(number), "%d", TASKS);
+	if (IS_ERR(file) || kernel_write(file, number, len, &at) != len)
+		pr_warn("guise: fewer threads than there are places for\n");
+	if (!IS_ERR(file))
+		fput(file);
+}
+
 /*
  * The last initcall becomes pid 1 and never returns: there is no file system
  * to start a program from. What kernel_init() would have done after the
@@ -202,6 +227,7 @@ static int __init guise_init(void)
 
 	/* One file table of the stack holds what the program could open. */
 	files->rlim_cur = files->rlim_max = 1024 * 1024;
+	guise_allow_tasks();
 	kernel_sigaction(SIGCHLD, SIG_IGN);
 
 	/* No task has memory of its own that killing it would free: a full
