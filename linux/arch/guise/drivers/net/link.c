@@ -55,6 +55,8 @@ static netdev_tx_t guise_link_xmit(struct sk_buff *skb, struct net_device *dev)
 	}
 	if (ret < 0)
 		goto drop;
+	/* Not before: a frame that found no room comes again. */
+	skb_tx_timestamp(skb);
 	gl->link->tx_frames++;
 	gl->link->tx_bytes += skb->len;
 	dev_sw_netstats_tx_add(dev, 1, skb->len);

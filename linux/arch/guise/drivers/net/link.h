@@ -7,13 +7,12 @@
 #include <linux/types.h>
 
 /*
- * The buffers a frame is received into: one page for the head of a frame and
- * small frames whole, then big chunks. What a frame did not use stays here for
- * the next one.
+ * The buffers that a frame is received into, one after the other. They grow, so that a
+ * frame of any size fills those that it takes, or nearly, and there are few of them. What
+ * a frame did not use stays here for the next one.
  */
-#define GUISE_RX_CHUNK_ORDER 3
-#define GUISE_RX_CHUNK       (PAGE_SIZE << GUISE_RX_CHUNK_ORDER)
-#define GUISE_RX_CHUNKS      3 /* 4 KiB + 96 KiB > 64 KiB + headers */
+#define GUISE_RX_ORDERS  { 0, 0, 1, 2, 3, 0 } /* 68 KiB: the largest frame and its header */
+#define GUISE_RX_BUFFERS 6
 
 struct guise_link_dev {
 	struct net_device *dev;
@@ -21,8 +20,7 @@ struct guise_link_dev {
 	struct timer_list retry; /* of a receive that found no memory */
 	struct guise_link *link; /* in the region's header */
 	u32 index;
-	struct page *head;
-	struct page *chunk[GUISE_RX_CHUNKS];
+	struct page *buffer[GUISE_RX_BUFFERS];
 };
 
 int guise_link_poll(struct napi_struct *napi, int budget);

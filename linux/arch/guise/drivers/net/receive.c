@@ -3,10 +3,17 @@
  * The receive path of a link.
  *
  * Each frame is read straight into pages of the region that then belong to
- * its skb. The header of the frame is copied into the skb's linear part, the
- * rest stays where it is. Every frame is hostile until proven otherwise: what
- * is too short, or whose virtio-net header does not fit it, is counted in
- * rx_malformed and dropped before the stack sees it.
+ * its skb. Only its first header is copied into the skb's linear part, where the stack
+ * pulls what else it reads: data there would keep TCP from making one skb of two. A small
+ * frame is copied whole. Every frame is hostile until proven otherwise: what is too short,
+ * or whose virtio-net header does not fit it, is counted in rx_malformed and dropped
+ * before the stack sees it.
+ *
+ * An skb is charged (truesize) for all the memory that it keeps from others, no less, or a
+ * sender of frames of an awkward size would fill a stack past its sockets' limits; and it
+ * keeps little more than its data, as TCP opens its window by the ratio of the two. So no
+ * two frames share a page, and a buffer of which a frame fills the lesser half is not
+ * given to it: that part is copied into one that fits.
  */
 #include <linux/etherdevice.h>
 #include <linux/ip.h>
@@ -18,22 +25,42 @@
 
 #include "link.h"
 
-#define GUISE_RX_COPY 256 /* frames up to this are copied whole */
-#define GUISE_RX_HEAD 128 /* else so much of them is linear */
+/* Frames up to this are copied whole: what a piece of memory of 2 KiB holds beside what is
+ * the kernel's. So much is charged for them by a host's drivers, too. */
+#define GUISE_RX_COPY (SKB_WITH_OVERHEAD(2048) - NET_SKB_PAD - NET_IP_ALIGN)
+#define GUISE_RX_HEAD 128 /* room for the headers of others */
+
+static const u8 guise_rx_order[GUISE_RX_BUFFERS] = GUISE_RX_ORDERS;
+
+static unsigned int guise_rx_size(unsigned int i)
+{
+	return PAGE_SIZE << guise_rx_order[i];
+}
+
+static struct page *guise_rx_pages(unsigned int order)
+{
+	return alloc_pages(GFP_ATOMIC | __GFP_NOWARN | __GFP_COMP, order);
+}
+
+static bool guise_rx_raw(const struct guise_link_dev *gl)
+{
+	return gl->link->features & GUISE_LINK_RAW;
+}
+
+/* So much of a frame there is at least, and its first header is that. */
+static unsigned int guise_rx_least(const struct guise_link_dev *gl)
+{
+	return guise_rx_raw(gl) ? sizeof(struct iphdr) : ETH_HLEN;
+}
 
 static bool guise_rx_refill(struct guise_link_dev *gl)
 {
 	unsigned int i;
 
-	if (!gl->head)
-		gl->head = alloc_page(GFP_ATOMIC | __GFP_NOWARN);
-	if (!gl->head)
-		return false;
-	for (i = 0; i < GUISE_RX_CHUNKS; i++) {
-		if (!gl->chunk[i])
-			gl->chunk[i] = alloc_pages(GFP_ATOMIC | __GFP_NOWARN | __GFP_COMP,
-						   GUISE_RX_CHUNK_ORDER);
-		if (!gl->chunk[i])
+	for (i = 0; i < GUISE_RX_BUFFERS; i++) {
+		if (!gl->buffer[i])
+			gl->buffer[i] = guise_rx_pages(guise_rx_order[i]);
+		if (!gl->buffer[i])
 			return false;
 	}
 	return true;
@@ -43,68 +70,56 @@ void guise_link_free_buffers(struct guise_link_dev *gl)
 {
 	unsigned int i;
 
-	if (gl->head)
-		put_page(gl->head);
-	for (i = 0; i < GUISE_RX_CHUNKS; i++)
-		if (gl->chunk[i])
-			put_page(gl->chunk[i]);
+	for (i = 0; i < GUISE_RX_BUFFERS; i++)
+		if (gl->buffer[i])
+			put_page(gl->buffer[i]);
 }
 
-/*
- * Gives the skb the first part bytes of a chunk. It is charged for what it holds,
- * or a sender of frames of an awkward size would fill the memory of a stack past
- * its sockets' limits; so little of a chunk is copied into a page instead.
- */
-static bool guise_rx_chunk(struct guise_link_dev *gl, struct sk_buff *skb, unsigned int i,
-			   unsigned int part)
+/* Gives the skb the bytes of a buffer from offset to end. */
+static void guise_rx_add(struct guise_link_dev *gl, struct sk_buff *skb, unsigned int i,
+			 unsigned int offset, unsigned int end)
 {
-	unsigned int frag = skb_shinfo(skb)->nr_frags;
-	struct page *page;
+	unsigned int order = get_order(end);
+	struct page *page = NULL;
 
-	if (part > PAGE_SIZE) {
-		skb_add_rx_frag(skb, frag, gl->chunk[i], 0, part, GUISE_RX_CHUNK);
-		gl->chunk[i] = NULL;
-		return true;
+	if (order < guise_rx_order[i])
+		page = guise_rx_pages(order);
+	if (page) {
+		memcpy(page_address(page), page_address(gl->buffer[i]), end);
+	} else {
+		page = gl->buffer[i];
+		order = guise_rx_order[i];
+		gl->buffer[i] = NULL;
 	}
-	page = alloc_page(GFP_ATOMIC | __GFP_NOWARN);
-	if (!page)
-		return false;
-	memcpy(page_address(page), page_address(gl->chunk[i]), part);
-	skb_add_rx_frag(skb, frag, page, 0, part, PAGE_SIZE);
-	return true;
+	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, offset, end - offset,
+			PAGE_SIZE << order);
 }
 
 /* The frame of len bytes that lies in the buffers, as an skb. */
 static struct sk_buff *guise_rx_skb(struct guise_link_dev *gl, unsigned int len)
 {
-	unsigned int linear = len <= GUISE_RX_COPY ? len : GUISE_RX_HEAD;
-	unsigned int in_head = min_t(unsigned int, len, PAGE_SIZE);
-	unsigned int rest = len - in_head, i;
+	bool whole = len <= GUISE_RX_COPY;
+	unsigned int linear = whole ? len : guise_rx_least(gl);
+	unsigned int offset = linear, rest = len - linear, i;
 	struct sk_buff *skb;
 
-	skb = napi_alloc_skb(&gl->napi, linear);
+	/* From a slab, where what is free is used again while its neighbours are not: the
+	 * fragments of napi_alloc_skb() keep 32 KiB as long as one of them is in use. */
+	skb = __alloc_skb(NET_SKB_PAD + NET_IP_ALIGN + (whole ? len : GUISE_RX_HEAD),
+			  GFP_ATOMIC | __GFP_NOWARN, SKB_ALLOC_RX | SKB_ALLOC_NAPI, NUMA_NO_NODE);
 	if (!skb)
 		return NULL;
-	skb_put_data(skb, page_address(gl->head), linear);
-	if (linear < in_head) {
-		skb_add_rx_frag(skb, 0, gl->head, linear, in_head - linear, PAGE_SIZE);
-		gl->head = NULL;
-	}
+	skb_reserve(skb, NET_SKB_PAD + NET_IP_ALIGN);
+	skb->dev = gl->dev;
+	skb_put_data(skb, page_address(gl->buffer[0]), linear);
 	for (i = 0; rest; i++) {
-		unsigned int part = min_t(unsigned int, rest, GUISE_RX_CHUNK);
+		unsigned int part = min(rest, guise_rx_size(i) - offset);
 
-		if (!guise_rx_chunk(gl, skb, i, part)) {
-			kfree_skb(skb);
-			return NULL;
-		}
+		guise_rx_add(gl, skb, i, offset, offset + part);
 		rest -= part;
+		offset = 0;
 	}
 	return skb;
-}
-
-static bool guise_rx_raw(const struct guise_link_dev *gl)
-{
-	return gl->link->features & GUISE_LINK_RAW;
 }
 
 /* What an IP packet says of itself; 0: it is none. */
@@ -150,9 +165,9 @@ static bool guise_rx_header(const struct guise_link_dev *gl, struct sk_buff *skb
 static bool guise_rx_one(struct guise_link_dev *gl)
 {
 	struct virtio_net_hdr_v1 hdr;
-	struct guise_iov iov[2 + GUISE_RX_CHUNKS];
+	struct guise_iov iov[1 + GUISE_RX_BUFFERS];
 	struct sk_buff *skb;
-	unsigned int i, len;
+	unsigned int i, len, room = sizeof(hdr);
 	s64 got;
 
 	if (!guise_rx_refill(gl)) {
@@ -165,13 +180,12 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 	}
 	iov[0].base = &hdr;
 	iov[0].len = sizeof(hdr);
-	iov[1].base = page_address(gl->head);
-	iov[1].len = PAGE_SIZE;
-	for (i = 0; i < GUISE_RX_CHUNKS; i++) {
-		iov[2 + i].base = page_address(gl->chunk[i]);
-		iov[2 + i].len = GUISE_RX_CHUNK;
+	for (i = 0; i < GUISE_RX_BUFFERS; i++) {
+		iov[1 + i].base = page_address(gl->buffer[i]);
+		iov[1 + i].len = guise_rx_size(i);
+		room += guise_rx_size(i);
 	}
-	got = guise_host_do(frame_in, gl->index, (u64)iov, 2 + GUISE_RX_CHUNKS);
+	got = guise_host_do(frame_in, gl->index, (u64)iov, ARRAY_SIZE(iov));
 	/* The host lacks memory, or was interrupted: the frame is still there. */
 	if (got == -EAGAIN || got == -ENOMEM || got == -ENOBUFS || got == -EINTR)
 		return false;
@@ -183,8 +197,7 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 		netif_carrier_off(gl->dev);
 		return false;
 	}
-	if (got < (s64)(sizeof(hdr) + (guise_rx_raw(gl) ? sizeof(struct iphdr) : ETH_HLEN)) ||
-	    got > (s64)(sizeof(hdr) + PAGE_SIZE + GUISE_RX_CHUNKS * GUISE_RX_CHUNK))
+	if (got < (s64)(sizeof(hdr) + guise_rx_least(gl)) || got > room)
 		goto malformed;
 	len = got - sizeof(hdr);
 	skb = guise_rx_skb(gl, len);
