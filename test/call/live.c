@@ -413,3 +413,34 @@ CASE(ring_mapped)
 	SHOW(munmap(ring, all));
 	SHOW(close(fd));
 }
+
+/* Blocks that are larger than most memory is had in pieces. */
+CASE(ring_large)
+{
+	static const unsigned int sizes[] = { 4 << 20, 8 << 20, 32 << 20 };
+	struct tpacket_req request = { .tp_frame_size = 1 << 20 };
+	struct tpacket2_hdr *h;
+	size_t all;
+	char *ring;
+	int fd;
+
+	for (unsigned int i = 0; i < COUNT(sizes); i++) {
+		request.tp_block_size = sizes[i];
+		request.tp_block_nr = 2;
+		request.tp_frame_nr = 2 * sizes[i] / request.tp_frame_size;
+		all = 2 * (size_t)sizes[i];
+		fd = packet_socket(TPACKET_V2);
+		SHOW(setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof(request)));
+		ring = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		SHOW(ring == MAP_FAILED);
+		MUST(ring != MAP_FAILED);
+		/* Its last byte is there, too. */
+		ring[all - 1] = 1;
+		send_one("large");
+		SHOW(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 20000));
+		h = (void *)ring;
+		show_frame(h);
+		SHOW(munmap(ring, all));
+		SHOW(close(fd));
+	}
+}
