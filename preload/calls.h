@@ -292,8 +292,8 @@ ALIAS(__res_nsearch, res_nsearch)
 ALIAS(__res_nquerydomain, res_nquerydomain)
 ALIAS(__res_nsend, res_nsend)
 
-CLASS(file, "Files are the host's, but for /proc/net, /proc/sys/net, /sys/class/net and \
-/sys/devices/virtual/net, which are the stack's. Who opens /etc/resolv.conf for reading gets the \
+CLASS(file, "Files are the host's, but for /proc/net, /proc/sys/net, /sys/class/net, \
+/sys/devices/virtual/net and /dev/net/tun, which are the stack's. Who opens /etc/resolv.conf for reading gets the \
 one that is right on the stack, when the host's is not.")
 CALL(open, file, resolv_conf_forms, "")
 OLD_DECODED(open, open)

@@ -5,6 +5,8 @@
  *	/proc/net	also as the own process's and thread's; see proc_pid_net(5)
  *	/proc/sys/net	the sysctls
  *	/sys/class/net	the interfaces, and /sys/devices/virtual/net where its links lead
+ *	/dev/net/tun	what makes tun and tap devices: who opens it means the interfaces of
+ *			the network that its sockets are in
  *
  * These are the stack's for every program on it, and all others are the host's. Opened
  * they are private descriptors like sockets are (descriptor.c), marked GUISE_FD_FILE.
@@ -25,8 +27,8 @@
 #include <string.h>
 
 static const char *const trees[] = {
-	"/proc/net",     "/proc/self/net", "/proc/thread-self/net",
-	"/proc/sys/net", "/sys/class/net", "/sys/devices/virtual/net",
+	"/proc/net",      "/proc/self/net",           "/proc/thread-self/net", "/proc/sys/net",
+	"/sys/class/net", "/sys/devices/virtual/net", "/dev/net/tun",
 };
 
 /* Copies a path that may be no pointer at all. */
@@ -90,7 +92,7 @@ bool preload_place(int dir, const char *path, struct preload_place *place)
 		place->dir = dir == AT_FDCWD ? -1 : preload_file(dir);
 		return place->dir >= 0 && *path && copy(place->path, path);
 	}
-	if ((path[1] != 'p' && path[1] != 's') || !copy(place->path, path))
+	if ((path[1] != 'p' && path[1] != 's' && path[1] != 'd') || !copy(place->path, path))
 		return false;
 	if (path[1] == 'p')
 		name_self(place->path);

@@ -12,6 +12,7 @@
  */
 #include "preload/preload.h"
 
+#include <linux/if_tun.h>
 #include <linux/sockios.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
@@ -46,15 +47,15 @@ static int ask_stack(unsigned long request, void *arg)
 	return (int)libc_result(ret);
 }
 
-/* The stack's descriptor of its network namespace gets a number of the host. */
-static long open_namespace(int sfd)
+/* The stack's descriptor of a network namespace gets a number of the host. */
+static long open_namespace(int sfd, unsigned long request)
 {
 	int fd = preload_reserve(true);
 	long new;
 
 	if (fd < 0)
 		return fd;
-	new = guise_call(preload.stack, GUISE_NR_ioctl, sfd, SIOCGSKNS, 0, 0, 0, 0);
+	new = guise_call(preload.stack, GUISE_NR_ioctl, sfd, (long)request, 0, 0, 0, 0);
 	if (new >= 0)
 		return preload_install(fd, (int)new, GUISE_FD_PRIVATE);
 	preload_unreserve(fd);
@@ -88,7 +89,8 @@ HOOK int ioctl(int fd, unsigned long request, ...)
 		preload_mark_shared(fd); /* the next socket must not have it */
 		return HOST(ioctl)(fd, request, arg);
 	case SIOCGSKNS:
-		return (int)libc_result(open_namespace(sfd));
+	case TUNGETDEVNETNS:
+		return (int)libc_result(open_namespace(sfd, request));
 	case FIOASYNC: /* see O_ASYNC in descriptor.c */
 		errno = EINVAL;
 		return -1;

@@ -24,5 +24,6 @@ def server(pattern: str) -> Path:
 
 def libraries() -> dict[str, str]:
     """What a server's environment needs to find its libraries."""
-    folders = (str(folder) for folder in sorted(UNPACKED.glob("usr/lib/*-linux-gnu")))
+    patterns = ("lib/*-linux-gnu", "usr/lib/*-linux-gnu")
+    folders = (str(folder) for pattern in patterns for folder in sorted(UNPACKED.glob(pattern)))
     return {"LD_LIBRARY_PATH": ":".join(folders)}
