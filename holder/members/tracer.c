@@ -165,7 +165,7 @@ static void tell_stack(struct tracer *t, pid_t tid, uint32_t still)
 
 	if (!guise_thread_read(tid, &st))
 		return;
-	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
+	for (unsigned int i = 1; i < guise_slots_end(t->s); i++) {
 		struct guise_slot *slot = &t->s->slots[i];
 
 		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) || slot->tid != st.inner ||

@@ -120,7 +120,7 @@ struct guise_image {
 #define GUISE_NR_INODE       2055 /* (fd, number): a socket's inode from now on */
 #define GUISE_NR_RING        2056 /* (fd, block, u64 piece[2]) -> 1, or 0: no such block */
 #define GUISE_NR_RING_MAPPED 2057 /* (fd, 1 or -1): a program has (un)mapped its blocks */
-#define GUISE_NR_FORK        2058 /* (place, marks, n, fd): see kernel/heir.c */
+#define GUISE_NR_FORK        2058 /* (place, marks, n, fd, slot): see kernel/heir.c */
 #define GUISE_NR_END         2059
 
 #endif

@@ -116,10 +116,11 @@ struct guise_proc {
 	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
 	uint64_t marks;      /* struct guise_mark[], for its program; preload/process/exec.c */
 	uint32_t marks_n;
-	uint32_t ask;       /* futex: enum guise_ask; lib/region/ask.c */
-	int32_t ask_about;  /* a pid, or 0: its own */
-	int32_t ask_answer; /* 0 or -errno */
-	uint32_t expected;  /* futex: the holder has not seen it yet; lib/region/heir.c */
+	uint32_t ask;        /* futex: enum guise_ask; lib/region/ask.c */
+	int32_t ask_about;   /* a pid, or 0: its own */
+	int32_t ask_answer;  /* 0 or -errno */
+	uint32_t expected;   /* futex: the holder has not seen it yet; lib/region/heir.c */
+	uint32_t first_slot; /* of a process that was expected: its first thread's, or 0 */
 };
 
 /*
@@ -235,12 +236,12 @@ struct guise_region {
 
 	struct guise_vcpu vcpu[GUISE_VCPUS];
 
-	uint32_t dead;       /* the stack is lost: calls give ENETDOWN */
-	uint32_t online;     /* simulated time: threads in their program */
-	uint32_t ask;        /* futex: something is asked of the holder; lib/region/ask.c */
-	uint32_t bells;      /* how many of vcpu->bell there are */
-	uint32_t clock_mode; /* GUISE_CLOCK_* */
-	uint32_t pad0;
+	uint32_t dead;               /* the stack is lost: calls give ENETDOWN */
+	uint32_t online;             /* simulated time: threads in their program */
+	uint32_t ask;                /* futex: something is asked of the holder; lib/region/ask.c */
+	uint32_t bells;              /* how many of vcpu->bell there are */
+	uint32_t clock_mode;         /* GUISE_CLOCK_* */
+	uint32_t slots_end;          /* beyond the last slot that was ever used */
 	uint64_t ask_bells;          /* a bit each: to be rung by the holder */
 	uint64_t sim_now, sim_epoch; /* ns; wall time = sim_epoch + sim_now */
 	uint64_t seed, seed_state;

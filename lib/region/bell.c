@@ -145,7 +145,7 @@ static uint32_t set_all(struct guise_stack *s, unsigned int bell, uint32_t belle
 {
 	uint32_t n = 0;
 
-	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
+	for (unsigned int i = 1; i < guise_slots_end(s); i++) {
 		struct guise_slot *slot = &s->slots[i];
 
 		if (slot->bell != bell || !slot->belled ||

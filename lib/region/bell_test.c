@@ -30,6 +30,7 @@ static void make_stack(unsigned int bells)
 	if (stack.region == MAP_FAILED || !stack.slots)
 		abort();
 	stack.region->vcpu->bell_again = ~0ull;
+	stack.region->slots_end = GUISE_MAX_SLOTS;
 	memset(stack.bell, -1, sizeof(stack.bell));
 	ops.clock = clock_of_test;
 	stack.ops = &ops;

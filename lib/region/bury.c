@@ -47,7 +47,7 @@ static void bury(struct guise_stack *s, unsigned int proc)
 	struct guise_region *r = s->region;
 	bool wakes_lost = false;
 
-	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
+	for (unsigned int i = 1; i < guise_slots_end(s); i++) {
 		struct guise_slot *slot = &s->slots[i];
 
 		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) != proc + 1)

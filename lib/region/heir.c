@@ -22,6 +22,7 @@ static int prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
 		   struct guise_mark *marks, unsigned int n, int keep)
 {
 	int fd[GUISE_JOIN_MAX_FDS], fds;
+	struct guise_slot *first;
 	struct guise_join_reply r;
 	long ret;
 
@@ -29,11 +30,17 @@ static int prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
 	if (heir->end < 0)
 		return heir->end;
 	heir->proc = r.proc;
+	first = guise_slot_reserve(s, r.proc);
+	if (!first) {
+		guise_heir_drop(heir);
+		return -EAGAIN;
+	}
 	do { /* a signal may be pending in the stack */
-		ret = guise_call(s, GUISE_NR_FORK, r.proc, (long)marks, n, keep, 0, 0);
+		ret = guise_call(s, GUISE_NR_FORK, r.proc, (long)marks, n, keep, first->id, 0);
 	} while (ret == -EINTR);
 	if (!ret)
 		return 0;
+	guise_slot_give(s, first);
 	guise_heir_drop(heir);
 	return guise_fail((int)-ret, "the stack cannot take another process: %s",
 			  strerrordesc_np((int)-ret));
@@ -53,6 +60,13 @@ int guise_heir_prepare(struct guise_stack *s, int ticket, struct guise_heir *hei
 			return err;
 		host_sys(SYS_nanosleep, &moment, NULL);
 	}
+}
+
+int guise_heir_error(int err)
+{
+	if (!err || err == -ENETDOWN)
+		return 0;
+	return err == -ENOMEM ? err : -EAGAIN;
 }
 
 void guise_heir_drop(struct guise_heir *heir)

@@ -10,6 +10,9 @@
  * that place. Should it never come, or die before it says so, the last copy of the end
  * is closed, and the holder buries the place like that of any member.
  *
+ * A place is given with all that a process needs to begin, its first thread included: one
+ * that has it does not fail for want of room.
+ *
  * Nothing here allocates: the child of a vfork prepares, too.
  */
 #ifndef GUISE_REGION_HEIR_H
@@ -30,6 +33,12 @@ struct guise_heir {
  */
 int guise_heir_prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
 		       struct guise_mark *marks, unsigned int n, int keep);
+/*
+ * What the call is to fail with that was to make the process: EAGAIN or ENOMEM, negative,
+ * as a host's that has no room for another one. 0: err is 0, or the holder is gone. Then
+ * nobody gets a place any more, and a process that goes without can at least do other work.
+ */
+int guise_heir_error(int err);
 /* It will not come, or this process's copy of its end is not needed any more. */
 void guise_heir_drop(struct guise_heir *heir);
 /* In the forked child, which has the parent's memory: the stack is its own now. */

@@ -131,6 +131,14 @@ static long receive_reply(int channel, struct guise_join_reply *r, int *fd, int 
 	return ret ? ret : -ECONNRESET;
 }
 
+static bool is_hung_up(int fd)
+{
+	struct pollfd p = { .fd = fd };
+	struct timespec now = { 0 };
+
+	return host_sys(SYS_ppoll, &p, 1, &now, NULL, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
+}
+
 /* What became of a request to the descriptor `asked`: ret is the answer's length, or
  * -errno. 0, or -errno with the sentence and without descriptors. */
 static int judge(long ret, int asked, const struct guise_join_reply *r, const int *fd, int *fds)
@@ -142,6 +150,11 @@ static int judge(long ret, int asked, const struct guise_join_reply *r, const in
 			   "join: descriptor %d is not a ticket; was it closed or "
 			   "replaced by the program that started this one?",
 			   asked);
+	else if ((ret == -EPIPE || ret == -ECONNRESET) && !is_hung_up(asked))
+		/* The channel that it was to answer on got lost on its way to it. */
+		ret = guise_fail(EAGAIN,
+				 "join: the stack's holder cannot take another process: it has as "
+				 "many descriptors as its host lets it have (ulimit -Hn)");
 	else if (ret == -EPIPE || ret == -ECONNRESET || ret == -ENOTCONN || ret == -ECONNREFUSED)
 		ret = guise_fail(ENETDOWN, "join: the stack's holder is gone");
 	else

@@ -21,10 +21,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #define MANY_FDS 253 /* SCM_MAX_FD: the most that one message can carry */
@@ -37,6 +39,47 @@ struct incoming {
 	int fd[MANY_FDS];
 	int fds;
 };
+
+/*
+ * The holder's descriptors: so many for each member (its channel and its pidfd), and so
+ * many, or a quarter of those that are left where there are few, for what comes beside
+ * members: tickets, guests, connections of relays.
+ */
+#define FDS_OF_MEMBER 2
+#define FDS_BESIDE    256
+#define MOST_MEMBERS  (GUISE_MAX_PROCS - 2) /* nobody's place, and the holder's */
+
+static uint64_t open_fds(uint64_t limit)
+{
+	uint64_t n = 0;
+
+	for (uint64_t fd = 0; fd < limit; fd++)
+		n += host_sys(SYS_fcntl, fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* All that it has already is open. */
+static void raise_limit(struct guise_server *v)
+{
+	struct rlimit limit = { 1024, 1024 };
+	uint64_t left;
+
+	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+	if (limit.rlim_cur < limit.rlim_max) {
+		const struct rlimit all = { limit.rlim_max, limit.rlim_max };
+
+		if (!host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &all, NULL))
+			limit.rlim_cur = all.rlim_cur;
+	}
+	v->limit = limit.rlim_cur;
+	v->most = MOST_MEMBERS;
+	if (v->limit >= 4 * GUISE_MAX_PROCS)
+		return;
+	left = v->limit - open_fds(v->limit);
+	left -= left / 4 < FDS_BESIDE ? left / 4 : FDS_BESIDE;
+	if (left / FDS_OF_MEMBER < v->most)
+		v->most = (unsigned int)(left / FDS_OF_MEMBER);
+}
 
 int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket)
 {
@@ -55,7 +98,9 @@ int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket)
 	ret = host_sys(SYS_pipe2, v->alive, O_CLOEXEC | O_NONBLOCK);
 	if (ret < 0)
 		return guise_fail((int)-ret, "no pipe for the members: %s", strerror((int)-ret));
-	return guise_bells_make(s, GUISE_BELLS);
+	ret = guise_bells_make(s, GUISE_BELLS);
+	raise_limit(v);
+	return (int)ret;
 }
 
 static void close_fds(const int *fd, int n)
@@ -135,8 +180,24 @@ bool guise_server_ended(const struct guise_server *v, unsigned int proc)
 	       guise_process_over(&now, member->start_time);
 }
 
-static int claim_proc(struct guise_region *region, int pid)
+static int is_full(const struct guise_server *v)
 {
+	if (v->most < MOST_MEMBERS)
+		return guise_fail(EAGAIN,
+				  "join: the stack has %u processes already, and takes no more: "
+				  "its holder may have %" PRIu64 " descriptors (ulimit -Hn), and "
+				  "each process takes %d",
+				  v->members, v->limit, FDS_OF_MEMBER);
+	return guise_fail(EAGAIN, "join: the stack has %d processes already, and takes no more",
+			  MOST_MEMBERS);
+}
+
+static int claim_proc(struct guise_server *v, int pid)
+{
+	struct guise_region *region = v->s->region;
+
+	if (v->members >= v->most)
+		return is_full(v);
 	for (int i = 0; i < GUISE_MAX_PROCS; i++) {
 		struct guise_proc *p = &region->procs[i];
 		struct guise_process process;
@@ -151,8 +212,7 @@ static int claim_proc(struct guise_region *region, int pid)
 		__atomic_store_n(&p->used, 1, __ATOMIC_RELEASE);
 		return i;
 	}
-	return guise_fail(EAGAIN, "join: the stack has %d processes already, and takes no more",
-			  GUISE_MAX_PROCS - 2); /* nobody's, and the holder's */
+	return is_full(v); /* of those who are not buried yet, too */
 }
 
 /* The stack's descriptors in their order on the wire; their number. */
@@ -217,7 +277,7 @@ static int admit(struct guise_server *v, const struct incoming *in)
 
 	if (v->s->region->dead)
 		return guise_fail(ENETDOWN, "join: the stack %s is lost", v->s->region->name);
-	proc = claim_proc(v->s->region, expected ? 0 : in->sender.pid);
+	proc = claim_proc(v, expected ? 0 : in->sender.pid);
 	if (proc < 0)
 		return proc;
 	if (v->known && !expected)

@@ -10,7 +10,8 @@ struct guise_server {
 	int ticket;                   /* -1 once every copy of its other end is closed */
 	int alive[2];                 /* the members' sign of life of us: we hold [1] */
 	int control[GUISE_MAX_PROCS]; /* a member's channel, by process index; -1: none */
-	unsigned int members;         /* now */
+	unsigned int members, most;   /* now, and at the most */
+	uint64_t limit;               /* of this process's descriptors */
 	uint64_t joined, refused;     /* ever */
 	uint64_t untraced[8];         /* ever, by why: holder/members/untraced.h */
 	/* NULL, or called when it is known who the member is, before it is answered. */
@@ -20,7 +21,11 @@ struct guise_server {
 	void *context;
 };
 
-/* s is booted and its links are open. Takes the ticket. */
+/*
+ * s is booted and its links are open. Takes the ticket. A member takes descriptors of this
+ * process; so it raises its own limit of them as far as it may, and has as many members as
+ * that allows, at the most.
+ */
 int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket);
 
 /*

@@ -120,6 +120,16 @@ void guise_slots_begin(void)
 	guise_own_once(GUISE_LOCK_BEGIN, &begun, begin);
 }
 
+/* Who looks through the slots need not look beyond. Before the slot says so itself. */
+static void note_end(struct guise_region *r, uint32_t end)
+{
+	uint32_t old = __atomic_load_n(&r->slots_end, __ATOMIC_RELAXED);
+
+	while (old < end && !__atomic_compare_exchange_n(&r->slots_end, &old, end, true,
+							 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+}
+
 struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)
 {
 	unsigned int i;
@@ -128,8 +138,11 @@ struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)
 		struct guise_slot *slot = &s->slots[i];
 		uint32_t free_ = 0;
 
-		if (slot->used || !__atomic_compare_exchange_n(&slot->used, &free_, proc + 1, 0,
-							       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (slot->used)
+			continue;
+		note_end(s->region, i + 1);
+		if (!__atomic_compare_exchange_n(&slot->used, &free_, proc + 1, 0, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
 			continue;
 		memset((char *)slot + sizeof(slot->word) + sizeof(slot->used), 0,
 		       sizeof(*slot) - sizeof(slot->word) - sizeof(slot->used));
@@ -142,6 +155,32 @@ struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)
 	guise_fail(EAGAIN, "the stack has no room for another thread (limit %d)",
 		   GUISE_MAX_SLOTS - 1);
 	return NULL;
+}
+
+struct guise_slot *guise_slot_reserve(struct guise_stack *s, unsigned int proc)
+{
+	struct guise_slot *slot = guise_slot_take(s, proc);
+
+	if (slot) {
+		slot->tid = 0;
+		slot->waiting = 1;
+	}
+	return slot;
+}
+
+/* The one that was made with this process, for the first of its threads that comes. */
+static struct guise_slot *first_slot(struct guise_stack *s)
+{
+	uint32_t first =
+		__atomic_exchange_n(&s->region->procs[s->proc].first_slot, 0, __ATOMIC_ACQ_REL);
+	struct guise_slot *slot = first ? &s->slots[first] : NULL;
+
+	if (!slot)
+		return NULL;
+	slot->tid = (int32_t)host_sys(SYS_gettid);
+	slot->waiting = 0;
+	__atomic_add_fetch(&s->region->online, 1, __ATOMIC_RELAXED);
+	return slot;
 }
 
 void guise_slot_give(struct guise_stack *s, struct guise_slot *slot)
@@ -204,14 +243,17 @@ static struct guise_slot *find_or_take(struct guise_stack *s)
 		guise_fail(EMFILE, "a thread can use at most %d stacks", GUISE_STACKS_PER_THREAD);
 		return NULL;
 	}
-	slot = guise_slot_take(s, s->proc);
-	if (!slot)
-		return NULL;
-	err = attach(s, slot);
-	if (err) {
-		guise_slot_give(s, slot);
-		guise_fail((int)-err, "the stack has no room for another task");
-		return NULL;
+	slot = first_slot(s);
+	if (!slot) {
+		slot = guise_slot_take(s, s->proc);
+		if (!slot)
+			return NULL;
+		err = attach(s, slot);
+		if (err) {
+			guise_slot_give(s, slot);
+			guise_fail((int)-err, "the stack has no room for another task");
+			return NULL;
+		}
 	}
 	mine.at[mine.n].stack = s;
 	mine.at[mine.n++].slot = slot;

@@ -7,6 +7,9 @@
 
 /* A free slot for process proc, not attached; NULL when all are taken. */
 struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc);
+/* The same for one that is to come: its task is made without it, and the first of its
+ * threads takes it over. */
+struct guise_slot *guise_slot_reserve(struct guise_stack *s, unsigned int proc);
 void guise_slot_give(struct guise_stack *s, struct guise_slot *slot);
 
 /* This thread's slot of the stack it used last. */

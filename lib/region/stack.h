@@ -48,6 +48,12 @@ int guise_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3
  * failure with the error set. */
 struct guise_slot *guise_slot(struct guise_stack *s);
 
+/* No slot from this index on has ever been used. */
+static inline uint32_t guise_slots_end(const struct guise_stack *s)
+{
+	return __atomic_load_n(&s->region->slots_end, __ATOMIC_ACQUIRE);
+}
+
 /* The stacks of this process, linked by next. */
 struct guise_stack *guise_stacks(void);
 void guise_stacks_add(struct guise_stack *s);

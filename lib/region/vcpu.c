@@ -405,7 +405,7 @@ void guise_declare_dead(struct guise_stack *s)
 
 	__atomic_store_n(&r->dead, 1, __ATOMIC_SEQ_CST);
 	guise_futex_wake(&r->vcpu->lock, 0x7fffffff);
-	for (i = 1; i < GUISE_MAX_SLOTS; i++)
+	for (i = 1; i < guise_slots_end(s); i++)
 		if (s->slots[i].used) {
 			__atomic_store_n(&s->slots[i].word, GUISE_WORD_KICKED, __ATOMIC_SEQ_CST);
 			guise_futex_wake(&s->slots[i].word, 0x7fffffff);

@@ -33,6 +33,7 @@ static void make_stack(void)
 	stack.region->vcpu->pump_alive = 1;
 	memset(stack.bell, -1, sizeof(stack.bell));
 	stack.region->bells = 1;
+	stack.region->slots_end = GUISE_MAX_SLOTS;
 	stack.alive = -1;
 	for (uint32_t i = 1; i < GUISE_MAX_SLOTS; i++)
 		stack.slots[i].id = i;

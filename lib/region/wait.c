@@ -201,7 +201,7 @@ void guise_wait_mend(struct guise_stack *s)
 
 	r->vcpu->wait_head = 0;
 	guise_bell_mend(s);
-	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
+	for (i = 1; i < guise_slots_end(s); i++) {
 		struct guise_slot *slot = &s->slots[i];
 
 		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE))
@@ -209,7 +209,7 @@ void guise_wait_mend(struct guise_stack *s)
 		if (slot->follows)
 			follow(s, slot);
 	}
-	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
+	for (i = 1; i < guise_slots_end(s); i++) {
 		struct guise_slot *slot = &s->slots[i];
 
 		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) ||
@@ -230,7 +230,7 @@ void guise_wake_continued(struct guise_stack *s)
 	struct guise_wakes wakes = { .any = true };
 	bool late = false;
 
-	for (unsigned int i = 1; i < GUISE_MAX_SLOTS; i++) {
+	for (unsigned int i = 1; i < guise_slots_end(s); i++) {
 		struct guise_slot *slot = &s->slots[i];
 
 		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) ||

@@ -30,6 +30,7 @@ static inline void test_holder(struct guise_stack *s, int ticket[2])
 		abort();
 	s->region = r;
 	r->base = 0x7e9000000000;
+	r->slots_end = GUISE_MAX_SLOTS;
 	r->procs[0].used = r->procs[1].used = 1;
 	s->control = s->alive = s->pump_bell = -1;
 	s->memfd = memfd_create("guise-test", MFD_CLOEXEC);

@@ -301,8 +301,8 @@ static long memory_for(unsigned int n)
 }
 
 /*
- * A place for the next program, if anything passes to it. Without one it joins anew;
- * but what spawns may fail as fork does, where the stack is full: -EAGAIN, -ENOMEM.
+ * A place for the next program, if anything passes to it. Without one it would lose that:
+ * so exec and what spawns fail as fork does, where there is none: -EAGAIN, -ENOMEM.
  */
 static int prepare(struct guise_heir *heir, char *const *env, bool spawn)
 {
@@ -328,8 +328,8 @@ static int prepare(struct guise_heir *heir, char *const *env, bool spawn)
 			guise_call(preload.stack, GUISE_NR_FREE, memory,
 				   (long)(n * sizeof(*m.mark)), 0, 0, 0, 0);
 	}
-	if (spawn && (err == -EAGAIN || err == -ENOMEM))
-		return err;
+	if (guise_heir_error(err))
+		return guise_heir_error(err);
 	if (err)
 		preload_say("a program that it starts goes without this one's sockets: %s",
 			    guise_error());
@@ -453,7 +453,11 @@ static int execute(const struct execution *x)
 	if (!preload_on_stack() || !*library || !readable(x->envp))
 		return execute_on_host(x, x->envp);
 	preload_outside_first();
-	prepare(&heir, x->envp, false);
+	ret = prepare(&heir, x->envp, false);
+	if (ret) {
+		preload_outside_not_after_all();
+		return (int)libc_result(ret);
+	}
 	{
 		char *line[lines(x->envp) + 5 + OTHERS], longer[preload_room(x->envp)];
 		char number[32], where[64];
@@ -600,14 +604,17 @@ static int spawn(spawn_function *host, pid_t *pid, const char *name,
 	preload_outside_first();
 	preload_look_at_spawned(name, host == HOST(posix_spawnp), !switched_off(envp));
 	ret = prepare(&heir, envp, true);
+	if (!ret && heir.end >= 0 && preload_spawn_place() < 0)
+		ret = -EAGAIN; /* no descriptor that the program could find it by */
 	if (ret) {
+		guise_heir_drop(&heir);
 		preload_outside_not_after_all();
 		return -ret;
 	}
 	{
 		char *line[lines(envp) + 5 + OTHERS], longer[preload_room(envp)];
 		char number[32], where[64];
-		bool placed = heir.end >= 0 && preload_spawn_place() >= 0;
+		bool placed = heir.end >= 0;
 		posix_spawnattr_t own;
 
 		if (placed) {

@@ -19,8 +19,9 @@
  * threads looks at each number once: what is not the placeholder that the table knows
  * is forgotten.
  *
- * When the stack has no place or no memory for another process, fork fails with EAGAIN or
- * ENOMEM, as a host's does. What forks inside libc cannot be told so, and where the
+ * When there is no place for another process, or no memory, fork fails with EAGAIN or
+ * ENOMEM, as a host's does: whatever there is too little of, descriptors for the right to
+ * the place included. What forks inside libc cannot be told so, and where the
  * holder is gone nobody could fork any more: that child goes without. Its table marks
  * the parent's sockets stale, and to use one gives EBADF and a sentence. So does a
  * child that was made by a system call that nobody saw, from its first call into the
@@ -95,12 +96,6 @@ static int place_for_child(struct guise_heir *of)
 	return guise_heir_prepare(preload.stack, preload.ticket, of, NULL, 0, preload.stack_nudge);
 }
 
-/* Whether fork is to fail with that, and not to go without a place. */
-static bool is_limit(int err)
-{
-	return err == -EAGAIN || err == -ENOMEM;
-}
-
 /* 0, or -errno where fork may fail and is to. */
 static int prepare(bool may_fail)
 {
@@ -113,10 +108,10 @@ static int prepare(bool may_fail)
 	early.end = -1;
 	if (heir.end < 0)
 		err = place_for_child(&heir);
-	if (err && may_fail && is_limit(err)) {
+	if (may_fail && guise_heir_error(err)) {
 		guise_own_fork_parent();
 		errno = saved;
-		return err;
+		return guise_heir_error(err);
 	}
 	if (err) {
 		static bool said;
@@ -203,8 +198,8 @@ HOOK pid_t fork(void)
 	if (!preload.stack)
 		return HOST(fork)();
 	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGSET);
-	err = place_for_child(&early);
-	if (is_limit(err))
+	err = guise_heir_error(place_for_child(&early));
+	if (err)
 		errno = -err;
 	else
 		pid = HOST(fork)();

@@ -20,7 +20,7 @@ static uint32_t own_process(const struct guise_region *r)
 static void take_and_die(void)
 {
 	const char *base = places_base();
-	const struct guise_region *r = (const void *)(base + GUISE_OFF_HEADER);
+	struct guise_region *r = (void *)(uintptr_t)(base + GUISE_OFF_HEADER);
 	struct guise_slot *slot = (void *)(uintptr_t)(base + GUISE_OFF_SLOTS);
 	uint32_t proc;
 
@@ -32,6 +32,8 @@ static void take_and_die(void)
 	for (int i = 1; i < GUISE_MAX_SLOTS; i++) {
 		uint32_t unused = 0;
 
+		if (r->slots_end <= (uint32_t)i)
+			r->slots_end = (uint32_t)i + 1;
 		if (__atomic_compare_exchange_n(&slot[i].used, &unused, proc + 1, 0,
 						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			kill(getpid(), SIGKILL);

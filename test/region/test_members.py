@@ -128,10 +128,3 @@ def test_a_child_that_nobody_saw_leaves_its_parents_sockets_alone() -> None:
 def test_a_place_that_was_just_taken_by_who_is_killed_is_free_again() -> None:
     done = run([*ON_GUISE, PROGRAMS / "half"]).expect()
     assert done.text == "0 places more\n", done
-
-
-def test_a_process_more_than_the_stack_takes_is_refused_by_fork() -> None:
-    """As by a host: EAGAIN, and nothing is said. When there is a place again it works."""
-    done = run([*ON_GUISE, PROGRAMS / "full"]).expect()
-    assert done.text.splitlines() == ["fork EAGAIN", "spawn EAGAIN", "fork ok", "spawn ok"]
-    assert not done.errors

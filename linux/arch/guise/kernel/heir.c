@@ -119,9 +119,10 @@ void guise_heir_close(unsigned long *keep, unsigned int bits)
 /*
  * A leader in place `index` with what the caller has: after fork fd is one more
  * descriptor that it keeps, after exec n marks (from GUISE_NR_ALLOC, whose owner is
- * then the place).
+ * then the place). Its first thread is made with it, so that a place once given is one
+ * that works: where there is no room for either, the caller hears of it.
  */
-long guise_fork(u64 index, u64 marks, u64 n, u64 fd)
+long guise_fork(u64 index, u64 marks, u64 n, u64 fd, u64 first)
 {
 	struct guise_slot *slot = current->thread.slot;
 	struct guise_leader *leader;
@@ -131,7 +132,8 @@ long guise_fork(u64 index, u64 marks, u64 n, u64 fd)
 	int err = 0;
 
 	if (!slot || index >= GUISE_MAX_PROCS || !guise_region.procs[index].used ||
-	    guise_place_taken(index) || (n && !virt_addr_valid(marks)))
+	    guise_place_taken(index) || (n && !virt_addr_valid(marks)) || !first ||
+	    first >= GUISE_MAX_SLOTS || guise_slots[first].used != index + 1)
 		return -EINVAL;
 	to = &guise_region.procs[index];
 	bits = table_size();
@@ -155,12 +157,15 @@ long guise_fork(u64 index, u64 marks, u64 n, u64 fd)
 		return err;
 	}
 	/* As brothers: the parent hears of its children from the host alone. */
-	err = guise_leader_start(index, leader, CLONE_PARENT);
+	err = guise_leader_start(index, leader, &guise_slots[first], CLONE_PARENT);
 	if (err) {
 		guise_free_fdmap(to);
-	} else if (n) {
+		return err;
+	}
+	to->first_slot = first;
+	if (n) {
 		to->marks = marks;
 		to->marks_n = n;
 	}
-	return err;
+	return 0;
 }

@@ -46,6 +46,14 @@ struct guise_leader {
 	u32 attach_head;
 	unsigned long *keep; /* descriptors, a bit each; NULL: all */
 	unsigned int keep_bits;
+	struct guise_first *first;
+};
+
+/* The first thread of a leader, for whoever waits until it is there. */
+struct guise_first {
+	struct guise_slot *slot;
+	struct completion made;
+	int err;
 };
 
 static struct guise_leader *leaders[GUISE_MAX_PROCS];
@@ -136,6 +144,19 @@ static void guise_execute(struct guise_slot *slot)
 	slot->done = 1;
 }
 
+/* False: nobody waits for it. */
+static bool guise_first_done(struct guise_leader *leader, const struct guise_slot *slot, int err)
+{
+	struct guise_first *first = leader->first;
+
+	if (!first || first->slot != slot)
+		return false;
+	leader->first = NULL;
+	first->err = err;
+	complete(&first->made);
+	return true;
+}
+
 static int guise_shadow(void *arg)
 {
 	struct guise_slot *slot = arg;
@@ -150,8 +171,8 @@ static int guise_shadow(void *arg)
 	slot->task = (u64)current;
 	slot->run = 0;
 	slot->done = 1;
-	/* Its host thread may be asleep by now. */
-	if (slot != guise_carrier())
+	/* Its host thread may be asleep by now, if it has one. */
+	if (!guise_first_done(leaders[slot->proc], slot, 0) && slot != guise_carrier())
 		guise_kick(slot);
 	for (;;) {
 		if (unlikely(slot->orphan))
@@ -213,13 +234,15 @@ static int guise_leader(void *arg)
 
 			leader->attach_head = slot->attach_next;
 			pid = kernel_clone(&args);
-			if (pid < 0) {
+			if (pid < 0 && !guise_first_done(leader, slot, pid)) {
 				slot->ret = pid;
 				slot->done = 1;
 				guise_kick(slot);
 			}
 		}
 	}
+	if (leader->first)
+		guise_first_done(leader, leader->first->slot, -EINTR);
 	do_group_exit(SIGKILL);
 	return 0;
 }
@@ -244,9 +267,15 @@ bool guise_place_taken(unsigned int index)
 	return leaders[index];
 }
 
-/* Makes the task; its files are a copy of the caller's. On failure the leader is freed. */
-int guise_leader_start(unsigned int index, struct guise_leader *leader, u64 flags)
+/*
+ * Makes the task; its files are a copy of the caller's. With a slot its first thread, too,
+ * which has that; then the task may be there without it. On failure to make the task the
+ * leader is freed.
+ */
+int guise_leader_start(unsigned int index, struct guise_leader *leader, struct guise_slot *slot,
+		       u64 flags)
 {
+	struct guise_first first = { .slot = slot };
 	struct kernel_clone_args args = {
 		.flags = CLONE_VM | CLONE_UNTRACED | flags,
 		.exit_signal = SIGCHLD,
@@ -266,7 +295,13 @@ int guise_leader_start(unsigned int index, struct guise_leader *leader, u64 flag
 	rcu_read_unlock();
 	guise_region.procs[index].leader = (u64)leader->task;
 	leaders[index] = leader;
-	return 0;
+	if (!slot)
+		return 0;
+	init_completion(&first.made);
+	leader->first = &first;
+	leader->attach_head = slot->id;
+	wait_for_completion(&first.made);
+	return first.err;
 }
 
 static void guise_make_leader(struct guise_slot *slot)
@@ -277,7 +312,7 @@ static void guise_make_leader(struct guise_slot *slot)
 	if (!leader) {
 		leader = guise_leader_new();
 		if (leader)
-			err = guise_leader_start(slot->proc, leader, 0);
+			err = guise_leader_start(slot->proc, leader, NULL, 0);
 		if (err) {
 			slot->ret = err;
 			slot->done = 1;
@@ -291,6 +326,11 @@ static void guise_make_leader(struct guise_slot *slot)
 	wake_up(&leader->wait);
 }
 
+static u32 guise_slots_end(void)
+{
+	return __atomic_load_n(&guise_region.slots_end, __ATOMIC_ACQUIRE);
+}
+
 /* The holder marked a process dead: its tasks end, and its places are free. */
 static void guise_bury(unsigned int index)
 {
@@ -299,7 +339,7 @@ static void guise_bury(unsigned int index)
 	struct task_struct *task;
 	unsigned int i;
 
-	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
+	for (i = 1; i < guise_slots_end(); i++) {
 		struct guise_slot *slot = &guise_slots[i];
 
 		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) != index + 1)
@@ -323,7 +363,7 @@ static void guise_bury(unsigned int index)
 		bitmap_free(leader->keep);
 		kfree(leader);
 	}
-	for (i = 1; i < GUISE_MAX_SLOTS; i++) {
+	for (i = 1; i < guise_slots_end(); i++) {
 		struct guise_slot *slot = &guise_slots[i];
 
 		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) == index + 1) {

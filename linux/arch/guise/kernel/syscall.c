@@ -93,7 +93,7 @@ static long guise_own_call(u64 nr, const u64 *a)
 	case GUISE_NR_RING_MAPPED:
 		return guise_ring_mapped(a[0], a[1]);
 	case GUISE_NR_FORK:
-		return guise_fork(a[0], a[1], a[2], a[3]);
+		return guise_fork(a[0], a[1], a[2], a[3], a[4]);
 	}
 	return -ENOSYS;
 }

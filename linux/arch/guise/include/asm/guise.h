@@ -46,7 +46,8 @@ void guise_take_work(void);
 /* shadow.c */
 struct guise_leader;
 struct guise_leader *guise_leader_new(void);
-int guise_leader_start(unsigned int index, struct guise_leader *leader, u64 flags);
+int guise_leader_start(unsigned int index, struct guise_leader *leader, struct guise_slot *slot,
+		       u64 flags);
 void guise_leader_keeps(struct guise_leader *leader, unsigned long *keep, unsigned int bits);
 bool guise_place_taken(unsigned int index);
 void guise_attach_request(struct guise_slot *slot);
@@ -60,7 +61,7 @@ long guise_syscall(u64 nr, const u64 arg[6]);
 void guise_timer_interrupt(void);
 
 /* kernel/heir.c */
-long guise_fork(u64 index, u64 marks, u64 n, u64 fd);
+long guise_fork(u64 index, u64 marks, u64 n, u64 fd, u64 first);
 void guise_heir_close(unsigned long *keep, unsigned int bits);
 void guise_free_fdmap(struct guise_proc *proc);
 void guise_free_marks(struct guise_proc *proc);
