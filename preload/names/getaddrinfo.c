@@ -174,12 +174,13 @@ static void ask(struct answer *a, const char *host, int family, int flags)
 		.ai_family = family,
 		.ai_flags = flags & AI_CANONNAME ? ARES_AI_CANONNAME : 0,
 	};
+	char room[RESOLVER_NAME_ROOM];
 	struct resolver r;
 
 	a->status = resolver_open(&r, 0);
 	if (a->status)
 		return;
-	ares_getaddrinfo(r.channel, host, NULL, &hints, answered, a);
+	ares_getaddrinfo(r.channel, resolver_name(host, family, room), NULL, &hints, answered, a);
 	resolver_run(&r);
 	resolver_close(&r);
 }
@@ -189,6 +190,9 @@ static int add_named(struct answer *a, const char *host, const struct addrinfo *
 	for (const char *c = host; hints->ai_flags & AI_IDN && *c; c++)
 		if (*c & 0x80)
 			return EAI_IDN_ENCODE;
+	/* No name at all: nobody is asked. */
+	if (!host[strspn(host, " \t\r\n\v\f")])
+		return EAI_NONAME;
 	ask(a, host, hints->ai_family, hints->ai_flags);
 	if (hints->ai_family == AF_INET6 && hints->ai_flags & AI_V4MAPPED &&
 	    (a->status || hints->ai_flags & AI_ALL)) {

@@ -137,6 +137,7 @@ HOOK int gethostbyname2_r(const char *name, int family, struct hostent *host, ch
 			  struct hostent **result, int *error)
 {
 	struct question q = { .place = { host, buf, buf + n }, .status = ARES_ENOTFOUND };
+	char room[RESOLVER_NAME_ROOM];
 	struct resolver r;
 	int err;
 
@@ -152,7 +153,8 @@ HOOK int gethostbyname2_r(const char *name, int family, struct hostent *host, ch
 	if (err) {
 		q.status = err;
 	} else {
-		ares_gethostbyname(r.channel, name, family, answered, &q);
+		ares_gethostbyname(r.channel, resolver_name(name, family, room), family, answered,
+				   &q);
 		resolver_run(&r);
 		resolver_close(&r);
 	}

@@ -34,6 +34,10 @@ struct resolver {
 /* files.c: this thread's reading of /etc/hosts is c-ares's, from now on or no more. */
 void resolver_reads_hosts(bool begins);
 
+/* localhost.c: what c-ares is to be asked for name, in room if it is another one. */
+#define RESOLVER_NAME_ROOM 256
+const char *resolver_name(const char *name, int family, char room[RESOLVER_NAME_ROOM]);
+
 int resolver_open(struct resolver *r, int flags);
 void resolver_run(struct resolver *r);
 void resolver_close(struct resolver *r);

@@ -184,13 +184,12 @@ static void show_info(const char *host, const char *service, int family, int typ
 		inet_ntop(i->ai_family,
 			  i->ai_family == AF_INET ? (const void *)&in->sin_addr : &in6->sin6_addr,
 			  text, sizeof(text));
-		snprintf(line, sizeof(line), "\t%d %d %d %u %x %s %d %u %s\n", i->ai_family,
+		snprintf(line, sizeof(line), "\t%d %d %d %u %x %s %d %u", i->ai_family,
 			 i->ai_socktype, i->ai_protocol, i->ai_addrlen, i->ai_flags, text,
-			 ntohs(in->sin_port), i->ai_family == AF_INET6 ? in6->sin6_scope_id : 0,
-			 i->ai_canonname ? i->ai_canonname : "");
+			 ntohs(in->sin_port), i->ai_family == AF_INET6 ? in6->sin6_scope_id : 0);
 		/* For IPv4, libc counts ::1 of /etc/hosts as a second 127.0.0.1. */
 		if (strcmp(line, last))
-			fputs(line, stdout);
+			printf("%s %s\n", line, i->ai_canonname ? i->ai_canonname : "");
 		strcpy(last, line);
 	}
 	if (!err)
@@ -285,6 +284,44 @@ static void show_name(const char *address, uint32_t scope, int port, socklen_t r
 		printf("\n");
 	else
 		printf(" %s %s\n", host, service);
+}
+
+static const int families[] = { AF_UNSPEC, AF_INET, AF_INET6 };
+static const int kinds[] = { 0,           AI_CANONNAME,         AI_PASSIVE,
+			     AI_V4MAPPED, AI_V4MAPPED | AI_ALL, AI_NUMERICHOST };
+
+static void show_in_every_way(const char *host)
+{
+	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
+			show_info(host, "80", families[i], SOCK_STREAM, 0, kinds[k]);
+}
+
+/* What is no name: there is nobody to ask, and nobody is. */
+CASE(names_empty)
+{
+	show_in_every_way("");
+	show_info("", NULL, AF_UNSPEC, SOCK_STREAM, 0, 0);
+	show_info(" ", "80", AF_UNSPEC, SOCK_STREAM, 0, 0);
+	start_server();
+	show_in_every_way("");
+	show_in_every_way(" ");
+}
+
+/* Whatever of it /etc/hosts has. */
+CASE(names_localhost)
+{
+	struct hostent *h;
+
+	start_server();
+	show_in_every_way("localhost");
+	show_in_every_way("LocalHost");
+	show_in_every_way("localhost.");
+	show_in_every_way("some.localhost");
+	for (size_t i = 1; i < sizeof(families) / sizeof(*families); i++) {
+		h = gethostbyname2("localhost", families[i]);
+		printf("%d %s %d\n", families[i], h ? h->h_name : "-", h ? 0 : h_errno);
+	}
 }
 
 CASE(names_backward)

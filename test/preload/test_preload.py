@@ -124,6 +124,16 @@ def test_twin_of_names(programs: Path, etc: Path, case: str) -> None:
     assert run(etc, *on_guise(programs / program, name)) == expected
 
 
+def test_localhost_has_what_the_file_has(programs: Path, etc: Path, tmp_path: Path) -> None:
+    """The file has no address of it in IPv6."""
+    text = ETC["hosts"].replace("::1 localhost", "::1 other")
+    (tmp_path / "hosts").write_text(text, "ascii")
+    expected = run(etc, programs / "names", "names_localhost")
+    assert expected.endswith("ended with 0\n"), expected
+    assert "::1 80" not in expected
+    assert run(etc, *on_guise(programs / "names", "names_localhost")) == expected
+
+
 def test_a_server_on_the_hosts_loopback_is_relayed(programs: Path, etc: Path) -> None:
     options = ["-v", "--localhost", "on"]
     ask = " ".join(str(word) for word in on_guise(programs / "own", "resolve", options=options))
