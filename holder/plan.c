@@ -334,6 +334,21 @@ static int apply_relay(struct plan *p, char **word, int words)
 	return err ? err : relay_add_map(p->relay, word[1], word[2]);
 }
 
+static int apply_resolver(struct plan *p, char **word, int words)
+{
+	int err = need_host(p, word[0]);
+
+	return err ? err : relay_add_resolver(p->relay, word[1], words > 2 ? word[2] : NULL);
+}
+
+static int apply_host(struct plan *p, char **word, int words)
+{
+	int err = need_host(p, word[0]);
+
+	(void)words;
+	return err ? err : names_add(&p->relay->names, word[1], word[2]);
+}
+
 static int apply_publish(struct plan *p, char **word, int words)
 {
 	bool udp = !strcmp(word[2], "udp");
@@ -381,6 +396,8 @@ static const struct directive directives[] = {
 	{ "mptcp", STACK, 3, MANY, "endpoint ADDR dev IFNAME FLAG... | limits ADD_ADDR SUBFLOWS",
 	  apply_mptcp },
 	{ "relay", STACK, 2, 2, "ADDR[:PORT] HOST-ADDR[:PORT]", apply_relay },
+	{ "resolver", STACK, 1, 2, "ADDR[:PORT] [SERVER[:PORT]]", apply_resolver },
+	{ "host", STACK, 2, 2, "NAME ADDR", apply_host },
 	{ "publish", STACK, 3, 3, "fd=N tcp|udp PORT", apply_publish },
 	{ "guests", STACK, 3, 5, "IFNAME fd=N [mptcp] ADDR...", apply_guests },
 	{ "keep", ANYWHERE, 0, 0, "", apply_keep },

@@ -3,7 +3,8 @@
  * UDP across the relays. A conversation is a client's address and port and the ones
  * it sends to; it has a connected socket in the stack, and:
  *
- *	outward, from the stack	a connected socket of the host, too
+ *	outward, from the stack	a connected socket of the host, too, or a second one of
+ *				the stack, where the relayed address is reached over that
  *	inward, to a published port	the port's own socket on the host, which answers
  *				to where the first datagram came from, and from the
  *				address that it was sent to
@@ -33,7 +34,7 @@
 struct flow {
 	struct grave grave;
 	struct flow *next, **place;
-	struct end inside, host;       /* host: closed if inward */
+	struct end inside, host;       /* host: closed if inward; may be of the stack */
 	struct publication *published; /* NULL: outward */
 	struct sockaddr_storage client, dst;
 	char control[CONTROL]; /* inward: how to answer */
@@ -142,6 +143,8 @@ static void answer(struct end *e, uint32_t events)
 {
 	struct flow *f = e->owner;
 	char *buf = e->relay->scratch;
+	uint8_t reply[NAMES_ANSWER];
+	size_t length;
 	long n, sent;
 
 	(void)events;
@@ -154,6 +157,12 @@ static void answer(struct end *e, uint32_t events)
 			return;
 		}
 		used(f);
+		length = f->published ? 0
+				      : outward_answer(e->relay, &f->dst, buf, (size_t)n, reply);
+		if (length) {
+			end_call(e, sendto, reply, length, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
+			continue;
+		}
 		if (f->published) {
 			struct iovec iov = { buf, (size_t)n };
 			struct msghdr m = {
@@ -219,21 +228,26 @@ static int open_inside(struct flow *f, const struct sockaddr_storage *own,
 }
 
 static struct flow *begin_outward(struct relay *r, const struct sockaddr_storage *client,
-				  const struct sockaddr_storage *dst)
+				  const struct sockaddr_storage *dst, size_t payload)
 {
-	struct sockaddr_storage to;
+	struct outward_target t;
 	struct flow *f;
 	long ret;
 
-	if (!outward_map(r, dst, &to))
+	if (!outward_map(r, dst, &t))
 		return NULL;
 	f = new_flow(r, NULL, client, dst);
 	if (!f)
 		return NULL;
-	ret = end_socket(&f->host, to.ss_family, SOCK_DGRAM, 0);
+	f->host.inside = t.inside;
+	ret = end_socket(&f->host, t.to.ss_family, SOCK_DGRAM, 0);
 	datagram_deepen(&f->host);
 	if (ret >= 0)
-		ret = end_call(&f->host, connect, &to, address_length(&to), 0, 0, 0);
+		ret = end_call(&f->host, connect, &t.to, address_length(&t.to), 0, 0, 0);
+	if (is_refusal(ret)) {
+		refused(f, payload);
+		return NULL;
+	}
 	if (!ret)
 		ret = end_watch(&f->host, EPOLLIN);
 	if (!ret)
@@ -242,6 +256,23 @@ static struct flow *begin_outward(struct relay *r, const struct sockaddr_storage
 		return f;
 	end_flow(f);
 	return NULL;
+}
+
+/* Answers in the name of dst, without a conversation. */
+static void answer_at_once(struct relay *r, const struct sockaddr_storage *client,
+			   const struct sockaddr_storage *dst, const void *reply, size_t length)
+{
+	struct end e;
+
+	end_init(&e, r, true, -1, NULL, NULL);
+	if (end_socket(&e, dst->ss_family, SOCK_DGRAM, 0) < 0)
+		return;
+	end_transparent(&e, dst->ss_family);
+	end_option(&e, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (!end_call(&e, bind, dst, address_length(dst), 0, 0, 0))
+		end_call(&e, sendto, reply, length, MSG_DONTWAIT | MSG_NOSIGNAL, client,
+			 address_length(client));
+	end_close(&e);
 }
 
 /* Where a datagram was sent to; false if the kernel did not say. */
@@ -290,8 +321,10 @@ void datagram_outward(struct end *e, uint32_t events)
 	char control[256] __attribute__((aligned(16)));
 	struct sockaddr_storage client, dst;
 	struct relay *r = e->relay;
+	uint8_t reply[NAMES_ANSWER];
 	struct msghdr m;
 	struct flow *f;
+	size_t length;
 	long n, sent;
 
 	(void)events;
@@ -301,9 +334,14 @@ void datagram_outward(struct end *e, uint32_t events)
 			return;
 		if (!original(&m, &dst))
 			continue;
+		length = outward_answer(r, &dst, r->scratch, (size_t)n, reply);
+		if (length) {
+			answer_at_once(r, &client, &dst, reply, length);
+			continue;
+		}
 		f = find(r, NULL, &client, &dst);
 		if (!f)
-			f = begin_outward(r, &client, &dst);
+			f = begin_outward(r, &client, &dst, (size_t)n);
 		if (!f)
 			continue;
 		used(f);

@@ -67,12 +67,12 @@ type way struct {
 func (w *way) close() { closeAll(w.files) }
 
 // way is how this program gets to the stack.
-func (s *settings) way(program string, command []string, preload string, ticket int, resolv, hosts string) (*way, error) {
+func (s *settings) way(program string, command []string, preload string, ticket int) (*way, error) {
 	if s.tun {
-		return enter(s.namespace, program, command, resolv, hosts)
+		return enter(s.namespace, program, command, s.resolv, s.hosts)
 	}
 	env, err := holder.Environment(os.Environ(), preload, ticket, s.MPTCP)
-	return &way{path: program, argv: command, env: append(env, environment(resolv, hosts)...)}, err
+	return &way{path: program, argv: command, env: append(env, environment(s.resolv, s.hosts)...)}, err
 }
 
 // enter goes through guise-holder, which enters the namespaces and becomes the program.

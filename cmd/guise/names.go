@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"guise/internal/holder"
@@ -19,9 +20,13 @@ import (
 type names struct {
 	dns       []netip.Addr // --dns
 	localhost bool
-	relayed   bool // name servers that only the host can reach are relayed
+	relayed   bool // what is asked of name servers goes through the holder
 
 	publications []*plan.Publication
+
+	// What a program is told of them (findNames): the text of its resolv.conf, "" for the
+	// host's own; lines for its /etc/hosts.
+	resolv, hosts string
 }
 
 // readNames checks name servers, localhost and published ports. A stack without
@@ -56,25 +61,34 @@ func (w *wishes) readNames(s *settings) error {
 	return nil
 }
 
-// findNames finds the program's name servers, and the relays that they need: resolv is the
-// text of its resolv.conf, "" for the host's own; hosts are lines for its /etc/hosts.
-func (s *settings) findNames() (resolv, hosts string) {
-	servers, others := survey.Resolvers()
-	seen, relays := servers, []plan.Relay(nil)
+// mostServers is how many name servers the C library asks.
+const mostServers = 3
+
+// findNames finds what the programs need to find names, when the links have their addresses:
+// their name servers, and what the holder itself knows.
+//
+// All that they ask goes through the holder (holder/relay/resolvers.c), unless the stack has
+// no link: then there is nobody to ask but the servers that --dns named.
+func (s *settings) findNames() {
+	host, others := survey.Resolvers()
+	seen := slices.Clone(s.dns[:min(len(s.dns), mostServers)])
 	switch {
-	case len(s.dns) > 0:
-		seen = s.dns
+	case s.relayed && len(seen) > 0:
+		for i, server := range seen {
+			if server.Zone() == "" { // else it is of one of the stack's links
+				seen[i] = s.AddResolver(server)
+			}
+		}
 	case s.relayed:
-		seen, relays = hostnet.RelayResolvers(servers)
+		for range min(len(host), mostServers) {
+			seen = append(seen, s.AddResolver(netip.Addr{}))
+		}
 	}
-	s.Relays = append(s.Relays, relays...)
-	if len(s.dns) > 0 || len(relays) > 0 {
-		resolv = hostnet.ResolvConf(seen, others)
+	if len(seen) > 0 {
+		s.resolv = plan.ResolvConf(seen, others)
 	}
-	if s.localhost {
-		hosts = fmt.Sprintf("%s %s\n%s %s\n", plan.HostAddress, plan.HostName, plan.HostAddress6, plan.HostName)
-	}
-	return resolv, hosts
+	s.AddHosts(s.localhost)
+	s.hosts = s.HostsFile()
 }
 
 // What tells a member of its names.

@@ -94,19 +94,18 @@ func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
 
 // printNames shows how names are found, and the ways between the program and the host.
 func (f *runFlags) printNames(s *settings, show func(name, value, origin string)) {
-	servers, _ := survey.Resolvers()
+	s.findNames()
 	for _, d := range s.dns {
 		show("dns", d.String(), "--dns")
 	}
-	s.findNames()
-	for _, d := range servers {
-		switch {
-		case len(s.dns) > 0:
-		case s.relayed && survey.HostsAlone(d):
-			show("dns", d.String(), "default: the host's /etc/resolv.conf, relayed by the holder")
-		default:
+	if len(s.dns) == 0 {
+		servers, _ := survey.Resolvers()
+		for _, d := range servers {
 			show("dns", d.String(), "default: the host's /etc/resolv.conf")
 		}
+	}
+	for _, h := range s.Hosts {
+		show("host", h.Name+" "+h.Address.String(), "automatic")
 	}
 	value, origin := "off", "default"
 	if s.localhost {

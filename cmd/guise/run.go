@@ -209,12 +209,9 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	if _, err := holder.Find(holder.Program); err != nil {
 		return err
 	}
-	resolv, hosts := s.findNames()
 	stop := catchSignals(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	socket, err := s.listen("")
-	if err == nil {
-		s.tell(environment(resolv, hosts))
-	} else if f.verbose {
+	if err != nil && f.verbose {
 		complain(fmt.Errorf("guise ls does not list this stack: %w", err))
 	}
 	h, err := s.prepare(socket, stop)
@@ -225,7 +222,7 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	if err != nil {
 		return errors.Join(err, abandon(h))
 	}
-	way, err := s.way(program, command, preload, ticket, resolv, hosts)
+	way, err := s.way(program, command, preload, ticket)
 	if err != nil {
 		return errors.Join(err, abandon(h))
 	}

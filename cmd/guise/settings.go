@@ -296,6 +296,10 @@ func (s *settings) prepare(socket *holder.Socket, stop <-chan os.Signal) (h *hol
 	for _, note := range host.Notes {
 		complain(errors.New(note))
 	}
+	s.findNames()
+	if s.Control != nil {
+		s.tell(environment(s.resolv, s.hosts))
+	}
 	if journal := host.Journal(); journal != "" {
 		self, err := os.Executable()
 		if err == nil {

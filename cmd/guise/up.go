@@ -50,6 +50,7 @@ func newUp() *cobra.Command {
 						return err
 					}
 				}
+				s.findNames()
 				_, err := fmt.Fprint(cmd.OutOrStdout(), s.Plan(holder.FirstLinkFD).Text())
 				return err
 			}
@@ -104,7 +105,6 @@ func (s *settings) up(socket *holder.Socket) error {
 			return fmt.Errorf("%s takes the program nft: %w; install it (sudo apt-get install nftables)", s.nftablesAt, err)
 		}
 	}
-	s.tell(environment(s.findNames()))
 	if s.file != "" {
 		s.Control.Told[toldFile] = holder.Escape(s.file)
 	}

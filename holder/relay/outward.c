@@ -10,7 +10,8 @@
  * their link, with the client's own address.
  *
  *	connected	the SYN goes on, marked; tproxy gives it to the relay's
- *			listener, and both connections are joined (stream.c)
+ *			listener, and both connections are joined (stream.c); but see
+ *			question_ready() for name servers
  *	refused		the SYN goes on, marked, and is answered by a reset
  *	no way there	... by ICMP host or network unreachable
  *	no answer	it is dropped; the program's own connect() times out as ever
@@ -48,11 +49,13 @@
 struct pending {
 	struct grave grave;
 	struct pending *next, **place;
-	struct end onward; /* its own end of the connection that it makes */
+	struct end onward;    /* its own end of the connection that it makes */
+	struct end questions; /* ... and of that which the program has made: see below */
 	struct sockaddr_storage client, dst;
 	uint32_t packet; /* in the queue */
 	bool connected;
 	bool to_guest; /* whose end of both is the onward one */
+	bool resolver; /* at the other end of the onward one */
 	uint64_t since;
 };
 
@@ -67,25 +70,46 @@ static bool same(const struct sockaddr_storage *a, const struct sockaddr_storage
 				       : !memcmp(&a6->sin6_addr, &b6->sin6_addr, 16);
 }
 
-bool outward_map(const struct relay *r, const struct sockaddr_storage *dst,
-		 struct sockaddr_storage *to)
+bool outward_map(struct relay *r, const struct sockaddr_storage *dst, struct outward_target *t)
 {
 	const in_port_t port = ((const struct sockaddr_in *)dst)->sin_port;
 
 	for (unsigned int i = 0; i < r->maps; i++) {
-		struct sockaddr_storage from = r->map[i].from;
+		const struct relay_map *m = &r->map[i];
+		struct sockaddr_storage from = m->from;
 		struct sockaddr_in *in = (void *)&from;
 
 		if (!in->sin_port)
 			in->sin_port = port;
 		if (!same(&from, dst))
 			continue;
-		*to = r->map[i].to;
-		if (!((struct sockaddr_in *)to)->sin_port)
-			((struct sockaddr_in *)to)->sin_port = port;
+		t->to = m->to;
+		t->inside = m->inside;
+		t->resolver = m->resolver;
+		if (m->number >= 0) {
+			t->to = *resolvers_server(&r->resolvers, (unsigned int)m->number);
+			t->inside = !resolvers_is_hosts(&t->to);
+		}
+		if (!((struct sockaddr_in *)&t->to)->sin_port)
+			((struct sockaddr_in *)&t->to)->sin_port = port;
 		return true;
 	}
 	return false;
+}
+
+static bool is_resolver(const struct relay *r, const struct sockaddr_storage *dst)
+{
+	for (unsigned int i = 0; i < r->maps; i++)
+		if (r->map[i].resolver && same(&r->map[i].from, dst))
+			return true;
+	return false;
+}
+
+size_t outward_answer(struct relay *r, const struct sockaddr_storage *dst, const void *query,
+		      size_t length, uint8_t answer[NAMES_ANSWER])
+{
+	return r->names.n && is_resolver(r, dst) ? names_answer(&r->names, query, length, answer)
+						 : 0;
 }
 
 static void give_up(struct pending *p)
@@ -93,6 +117,7 @@ static void give_up(struct pending *p)
 	struct relay *r = p->onward.relay;
 
 	end_close(&p->onward);
+	end_close(&p->questions);
 	*p->place = p->next;
 	if (p->next)
 		p->next->place = p->place;
@@ -200,38 +225,40 @@ static long connect_onward(struct pending *p, uint32_t interface)
 {
 	struct relay *r = p->onward.relay;
 	const struct guests *g = &r->guests;
-	struct sockaddr_storage to;
+	struct outward_target t = { .inside = true };
 	bool guests = guests_interface(g);
 	int protocol = 0;
 	long ret;
 
-	if (outward_map(r, &p->dst, &to)) {
-		guests = false;
+	if (outward_map(r, &p->dst, &t)) {
+		p->resolver = t.resolver;
 	} else if (!guests) {
 		return -ETIMEDOUT;
 	} else if (interface == guests_interface(g) && !is_own(r, &p->dst)) {
-		to = p->dst;
+		t.to = p->dst;
 		if (g->mptcp)
 			protocol = IPPROTO_MPTCP;
 	} else {
 		p->to_guest = true;
-		if (!guests_server(g, &p->dst, &to))
+		if (!guests_server(g, &p->dst, &t.to))
 			return -ECONNREFUSED;
 	}
-	p->onward.inside = guests;
-	ret = end_socket(&p->onward, to.ss_family, SOCK_STREAM, protocol);
+	p->onward.inside = t.inside;
+	ret = end_socket(&p->onward, t.to.ss_family, SOCK_STREAM, protocol);
 	if (ret < 0)
 		return ret;
 	/* To itself, by an address of the stack, it would not believe its own address. */
 	if (p->to_guest && interface != guests_interface(g)) {
-		end_transparent(&p->onward, to.ss_family);
+		end_transparent(&p->onward, t.to.ss_family);
 		end_option(&p->onward, SOL_SOCKET, SO_REUSEADDR, 1);
 		ret = end_call(&p->onward, bind, &p->client, address_length(&p->client), 0, 0, 0);
 		if (ret < 0)
 			return ret;
 	}
-	return end_call(&p->onward, connect, &to, address_length(&to), 0, 0, 0);
+	return end_call(&p->onward, connect, &t.to, address_length(&t.to), 0, 0, 0);
 }
+
+static void question_ready(struct end *e, uint32_t events);
 
 static void request(struct relay *r, uint32_t packet, uint32_t interface,
 		    const struct sockaddr_storage *client, const struct sockaddr_storage *dst)
@@ -249,6 +276,7 @@ static void request(struct relay *r, uint32_t packet, uint32_t interface,
 		return;
 	}
 	end_init(&p->onward, r, false, -1, p, onward_ready);
+	end_init(&p->questions, r, true, -1, p, question_ready);
 	p->client = *client;
 	p->dst = *dst;
 	p->packet = packet;
@@ -371,6 +399,69 @@ static int open_queue(struct relay *r)
 
 /* ---- what comes out of it ------------------------------------------------------- */
 
+/* From now on the connection is a stream (stream.c). */
+static void join(struct pending *p, const struct end *accepted)
+{
+	struct end onward = p->onward;
+
+	p->onward.fd = -1;
+	if (p->to_guest)
+		stream_join(&onward, accepted, false);
+	else
+		stream_join(accepted, &onward, false);
+	give_up(p);
+}
+
+static void join_resolver(struct pending *p)
+{
+	struct end questions = p->questions;
+
+	end_watch(&questions, 0);
+	p->questions.fd = -1;
+	join(p, &questions);
+}
+
+/*
+ * To a name server: as long as each question that comes is one that is answered here, it
+ * is; the first other one, or a piece of one, makes the connection a stream as any other.
+ */
+static void question_ready(struct end *e, uint32_t events)
+{
+	uint8_t query[2 + NAMES_ANSWER], answer[2 + NAMES_ANSWER];
+	struct pending *p = e->owner;
+	long n = end_call(e, recvfrom, query, sizeof(query), MSG_PEEK | MSG_DONTWAIT, 0, 0);
+	size_t length, length_of_answer;
+
+	(void)events;
+	if (n == -EAGAIN)
+		return;
+	length = n < 2 ? 0 : (size_t)query[0] << 8 | query[1];
+	if (!length || length > (size_t)n - 2) {
+		join_resolver(p);
+		return;
+	}
+	length_of_answer = outward_answer(e->relay, &p->dst, query + 2, length, answer + 2);
+	if (!length_of_answer) {
+		join_resolver(p);
+		return;
+	}
+	answer[0] = (uint8_t)(length_of_answer >> 8);
+	answer[1] = (uint8_t)length_of_answer;
+	end_call(e, recvfrom, query, length + 2, MSG_DONTWAIT, 0, 0);
+	n = end_call(e, sendto, answer, length_of_answer + 2, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
+	if (n != (long)length_of_answer + 2) /* whoever asks and never listens */
+		give_up(p);
+}
+
+static void hear_questions(struct pending *p, int fd)
+{
+	p->questions.fd = fd;
+	if (end_watch(&p->questions, EPOLLIN))
+		join_resolver(p);
+	else
+		p->since = p->onward.relay->now;
+}
+
 static void listener_ready(struct end *e, uint32_t events)
 {
 	struct sockaddr_storage client, dst;
@@ -392,18 +483,12 @@ static void listener_ready(struct end *e, uint32_t events)
 		end_init(&accepted, e->relay, true, (int)fd, NULL, NULL);
 		end_call(&accepted, getsockname, &dst, &dst_len, 0, 0, 0);
 		p = find(e->relay, &client, &dst);
-		if (p && p->connected) {
-			struct end onward = p->onward;
-
-			p->onward.fd = -1;
-			if (p->to_guest)
-				stream_join(&onward, &accepted, false);
-			else
-				stream_join(&accepted, &onward, false);
-			give_up(p);
-		} else {
+		if (!p || !p->connected || p->questions.fd >= 0)
 			end_reset(&accepted);
-		}
+		else if (p->resolver && e->relay->names.n)
+			hear_questions(p, (int)fd);
+		else
+			join(p, &accepted);
 	}
 }
 
@@ -461,7 +546,11 @@ void outward_sweep(struct relay *r)
 {
 	for (struct pending *next, *p = r->pending; p; p = next) {
 		next = p->next;
-		if (p->connected && r->now - p->since > PATIENCE_MS)
+		if (!p->connected || r->now - p->since <= PATIENCE_MS)
+			continue;
+		if (p->questions.fd >= 0)
+			join_resolver(p);
+		else
 			give_up(p);
 	}
 }

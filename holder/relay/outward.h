@@ -11,9 +11,22 @@ int outward_begin(struct relay *r);
 void outward_sweep(struct relay *r);
 void outward_end(struct relay *r);
 
-/* The host's address for one of the stack; false if it is not relayed. */
-bool outward_map(const struct relay *r, const struct sockaddr_storage *dst,
-		 struct sockaddr_storage *to);
+/* What a relayed address stands for. */
+struct outward_target {
+	struct sockaddr_storage to;
+	bool inside; /* reached over the stack */
+	bool resolver;
+};
+
+/* False if that address of the stack is not relayed. */
+bool outward_map(struct relay *r, const struct sockaddr_storage *dst, struct outward_target *t);
+
+/*
+ * What is sent to dst may be a question that the relay answers by itself: the answer's length,
+ * or 0. names.h has the rest.
+ */
+size_t outward_answer(struct relay *r, const struct sockaddr_storage *dst, const void *query,
+		      size_t length, uint8_t answer[NAMES_ANSWER]);
 
 /* Addresses and ports of a TCP packet of n bytes; false if it is none. */
 bool outward_addresses(const uint8_t *packet, size_t n, struct sockaddr_storage *client,

@@ -126,15 +126,41 @@ static int parse(const char *text, struct sockaddr_storage *a)
 
 int relay_add_map(struct relay *r, const char *from, const char *to)
 {
+	struct relay_map *m = &r->map[r->maps];
 	int err;
 
 	if (r->maps == RELAY_MAPS)
 		return guise_fail(ENOSPC, "relay: more than %d addresses", RELAY_MAPS);
-	err = parse(from, &r->map[r->maps].from);
+	*m = (struct relay_map){ .number = -1 };
+	err = parse(from, &m->from);
 	if (!err)
-		err = parse(to, &r->map[r->maps].to);
+		err = parse(to, &m->to);
 	r->maps += !err;
 	return err;
+}
+
+static void give_port(struct sockaddr_storage *a)
+{
+	struct sockaddr_in *in = (void *)a;
+
+	if (!in->sin_port)
+		in->sin_port = htons(53);
+}
+
+int relay_add_resolver(struct relay *r, const char *from, const char *server)
+{
+	struct relay_map *m = &r->map[r->maps];
+	int err = relay_add_map(r, from, server ? server : "0.0.0.0");
+
+	if (err)
+		return err;
+	m->resolver = true;
+	m->inside = true;
+	give_port(&m->from);
+	give_port(&m->to);
+	if (!server)
+		m->number = r->numbered++;
+	return 0;
 }
 
 int relay_add_publication(struct relay *r, int fd, bool udp, unsigned int port)

@@ -5,6 +5,8 @@
 
 #include "relay/end.h"
 #include "holder/guests/guests.h"
+#include "holder/relay/names.h"
+#include "holder/relay/resolvers.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -16,9 +18,12 @@
 #define RELAY_CHUNK        (128u << 10)
 #define RELAY_LOCALS       64
 
-/* An address inside the stack that stands for one of the host. */
+/* An address inside the stack that stands for another one. */
 struct relay_map {
 	struct sockaddr_storage from, to; /* port 0: every port, and the same one */
+	bool inside;                      /* to is reached over the stack, not by the host */
+	bool resolver;                    /* whose questions names.c may answer */
+	int number;                       /* of the host's name server (resolvers.c); -1: to */
 };
 
 /* What may still be mentioned in events that were fetched: freed after them. */
@@ -44,12 +49,16 @@ struct relay {
 	/* What the plan says; not changed while the thread runs. */
 	struct relay_map map[RELAY_MAPS];
 	unsigned int maps;
+	int numbered; /* of them, resolvers that are the host's */
+	struct names names;
 	struct publication *publication[RELAY_PUBLICATIONS];
 	unsigned int publications;
 	struct in_addr local4[RELAY_LOCALS]; /* addresses of the stack, to reach its servers */
 	struct in6_addr local6[RELAY_LOCALS];
 	unsigned int locals4, locals6;
 	struct guests guests;
+
+	struct resolvers resolvers;
 
 	/* outward.c; index 0: IPv4, 1: IPv6 */
 	struct end queue, listener[2], datagrams[2];
@@ -73,6 +82,8 @@ struct relay {
 
 /* Before relay_start(): 0 or -errno with a sentence. */
 int relay_add_map(struct relay *r, const char *from, const char *to);
+/* server NULL: the host's next one. */
+int relay_add_resolver(struct relay *r, const char *from, const char *server);
 int relay_add_publication(struct relay *r, int fd, bool udp, unsigned int port);
 void relay_add_local(struct relay *r, const char *addr);
 

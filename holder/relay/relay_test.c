@@ -54,8 +54,9 @@ static struct sockaddr_storage address(const char *text)
 
 static void leads(const char *from, const char *to)
 {
-	struct sockaddr_storage dst = address(from), result;
-	const char *is = outward_map(&r, &dst, &result) ? words(&result) : "nowhere";
+	struct sockaddr_storage dst = address(from);
+	struct outward_target t;
+	const char *is = outward_map(&r, &dst, &t) ? words(&t.to) : "nowhere";
 
 	if (!tap(!strcmp(is, to), "%s leads to %s", from, to))
 		printf("# %s\n", is);
@@ -80,6 +81,30 @@ static void maps(void)
 		relay_add_map(&r, "192.0.2.1", "192.0.2.2");
 	tap(relay_add_map(&r, "192.0.2.1", "192.0.2.2") && r.maps == RELAY_MAPS,
 	    "one too many is refused");
+}
+
+static bool asked(const char *server, struct outward_target *t)
+{
+	struct sockaddr_storage dst = address("169.254.77.11:53");
+
+	r.maps = 0;
+	return !relay_add_resolver(&r, "169.254.77.11", server) && outward_map(&r, &dst, t);
+}
+
+static void resolvers(void)
+{
+	struct outward_target t;
+
+	tap(asked("192.0.2.53", &t) && !strcmp(words(&t.to), "192.0.2.53 53 0") && t.inside &&
+		    t.resolver,
+	    "a server that is named is asked over the stack");
+	resolvers_read(&r.resolvers, "nameserver 192.0.2.54\n");
+	tap(!stat("/etc/resolv.conf", &r.resolvers.read) && asked(NULL, &t) &&
+		    !strcmp(words(&t.to), "192.0.2.54 53 0") && t.inside,
+	    "the host's over the stack, too");
+	resolvers_read(&r.resolvers, "nameserver 127.0.0.53\n");
+	tap(asked(NULL, &t) && !strcmp(words(&t.to), "127.0.0.53 53 0") && !t.inside,
+	    "... but on its loopback by the host");
 }
 
 int main(void)
@@ -107,5 +132,6 @@ int main(void)
 	refuses("2001:db8:::1");
 	refuses("0000000000000000000000000000000000000000000000000000000000000000000000000000000000");
 	maps();
+	resolvers();
 	return tap_end();
 }

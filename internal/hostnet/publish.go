@@ -5,8 +5,10 @@ package hostnet
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -121,4 +123,15 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 		return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16(), ZoneId: zone(a.Addr())}
 	}
 	return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+}
+
+// zone is the number of the interface that an address names.
+func zone(a netip.Addr) uint32 {
+	if n, err := strconv.ParseUint(a.Zone(), 10, 32); err == nil {
+		return uint32(n)
+	}
+	if link, err := net.InterfaceByName(a.Zone()); err == nil {
+		return uint32(link.Index)
+	}
+	return 0
 }

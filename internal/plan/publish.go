@@ -86,13 +86,11 @@ type Relay struct {
 	Flag     string // "": guise's own doing
 }
 
-// Addresses inside the stack that stand for the host's. The first two are the
-// host's localhost; a name server that only the host can reach has one of the
-// others.
+// Addresses inside the stack that stand for others. The first two are the host's
+// localhost; name servers have the others.
 const (
 	HostAddress  = "169.254.77.1"
 	HostAddress6 = "fd67:7569:7365::1"
-	HostName     = "host.guise.internal"
 
 	resolverAddress = "169.254.77.%d"
 	firstResolver   = 11
@@ -103,14 +101,5 @@ func LocalhostRelays() []Relay {
 	return []Relay{
 		{From: HostAddress, To: "127.0.0.1"},
 		{From: HostAddress6, To: "::1"},
-	}
-}
-
-// ResolverRelay is the nth address that stands for a name server of the host.
-func ResolverRelay(n int, server netip.Addr) (netip.Addr, Relay) {
-	addr := netip.MustParseAddr(fmt.Sprintf(resolverAddress, firstResolver+n))
-	return addr, Relay{
-		From: netip.AddrPortFrom(addr, 53).String(),
-		To:   netip.AddrPortFrom(server, 53).String(),
 	}
 }

@@ -27,6 +27,8 @@ type Run struct {
 	Limits    *Limits // nil: those that MPTCP needs
 
 	Relays       []Relay
+	Resolvers    []Resolver
+	Hosts        []Host
 	Publications []*Publication
 
 	Guests  *Guests  // nil: the program is a member
@@ -119,6 +121,7 @@ func (r *Run) Plan(firstFD int) *Plan {
 	for _, relay := range r.Relays {
 		p.add(relay.Flag, "relay %s %s", relay.From, relay.To)
 	}
+	r.addNames(p)
 	for i, publication := range r.Publications {
 		p.add(publication.Flag, "publish fd=%d %s %d", firstFD+len(r.Links)+i, publication.Protocol(), publication.Port)
 	}

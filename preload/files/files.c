@@ -3,11 +3,11 @@
  * Opening files. Those of the stack (place.c) become private descriptors; the others are
  * the host's.
  *
- * One file of the host's programs on a stack must find changed: /etc/resolv.conf, when it
- * names servers that the stack cannot reach as they stand there. guise run then puts
- * the text that is right into $GUISE_RESOLV_CONF, and whoever opens the file for
- * reading gets a file in memory with that text; so it takes no privilege and leaves
- * nothing on the host. All other paths, and whoever writes, go to the host.
+ * One file of the host's programs on a stack must find changed: /etc/resolv.conf, whose name
+ * servers are addresses that the holder relays. guise run puts the text that is right into
+ * $GUISE_RESOLV_CONF, and whoever opens the file for reading gets a file in memory with that
+ * text; so it takes no privilege and leaves nothing on the host. All other paths, and whoever
+ * writes, go to the host.
  *
  * The resolver of this library (resolver.c) looks up a few names more than /etc/hosts
  * has: $GUISE_HOSTS, lines of the same form. Only its own reading of that file, within

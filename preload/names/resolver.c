@@ -8,8 +8,8 @@
  * search, ndots) and the "hosts:" line of /etc/nsswitch.conf. $GUISE_DNS, a
  * list "ADDR[:PORT],...", replaces the servers.
  *
- * A server that only the host can reach stands in the program's resolv.conf with an
- * address that the holder relays (files.c, holder/relay/outward.c): here it is like any other.
+ * The servers of the program's resolv.conf are addresses that the holder relays (files.c,
+ * holder/relay/resolvers.c): here they are like any others.
  *
  * Each lookup reads the files anew: a laptop's servers change. Other sources
  * of /etc/nsswitch.conf (mdns, ldap, sss, myhostname) are not asked.

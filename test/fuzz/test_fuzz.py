@@ -17,6 +17,7 @@ RING_FUZZ = BUILD / "unit" / "fuzz" / "ring_fuzz"
 STREAM_FUZZ = BUILD / "unit" / "fuzz" / "stream_fuzz"
 JOIN_FUZZ = BUILD / "unit" / "fuzz" / "join_fuzz"
 PLAN_FUZZ = BUILD / "unit" / "fuzz" / "plan_fuzz"
+NAMES_FUZZ = BUILD / "unit" / "fuzz" / "names_fuzz"
 KERNEL = BUILD / "guise-kernel"
 PLANTED = BUILD / "guise-kernel-planted"
 CANNOT_RUN = 77
@@ -104,6 +105,15 @@ def test_any_text_may_be_a_plan_and_what_is_none_is_refused_with_its_line() -> N
     assert sum_of["plans"] == 8_000
     assert sum_of["taken"] > 1_000
     assert sum_of["parsed"] > 20_000
+
+
+def test_any_question_may_be_asked_about_names_and_answers_are_whole() -> None:
+    done = run([NAMES_FUZZ, "--turns", "200000"]).expect()
+    print(done.text)
+    sum_of = sums(done)
+    assert sum_of["queries"] == 200_000
+    assert sum_of["queries"] > sum_of["answered"] > 50_000
+    assert sum_of["records"] > 50_000
 
 
 def test_wrong_usage_names_the_links() -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import socket
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from topology.process import Process
 from topology.side import PYTHON, GuiseSide, wait_until_says
 
 RESOLVER = "127.0.0.53"
+REACHABLE = "192.0.2.53"  # over the stack as well
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def dnsmasq(far: Namespace, tmp_path: Path, address: str = RESOLVER) -> Iterator
     config = tmp_path / "dnsmasq.conf"
     texts = "".join(f"txt-record=long.guise.test,{i} {'x' * 200}\n" for i in range(8))
     config.write_text(
-        "keep-in-foreground\nlog-facility=-\nno-resolv\nno-hosts\nuser=root\npid-file\n"
+        "keep-in-foreground\nlog-facility=-\nlog-queries\nno-resolv\nno-hosts\nuser=root\npid-file\n"
         f"listen-address={address}\nbind-interfaces\nlocal=/guise.test/\n"
         f"host-record=one.guise.test,192.0.2.7,2001:db8::7\n{texts}",
         encoding="ascii",
@@ -137,22 +139,111 @@ def test_resolv_conf_and_its_other_lines(
     assert seen == f"# written by guise run\nnameserver 169.254.77.11\n{kept}"
 
 
-def test_dns_keeps_the_other_lines(far: Namespace, guise: GuiseSide, resolv_conf: Path) -> None:
-    seen = guise.run("cat", "/etc/resolv.conf", options=["--dns", "192.0.2.53"]).expect().text
-    assert "nameserver 192.0.2.53\nsearch guise.test\n" in seen
-    assert RESOLVER not in seen
-
-
-def test_servers_that_the_stack_reaches_stay(
-    far: Namespace, guise: GuiseSide, resolv_conf: Path
+def test_servers_that_the_stack_reaches_are_asked_over_the_stack(
+    far: Namespace, guise: GuiseSide, resolv_conf: Path, tmp_path: Path
 ) -> None:
-    resolv_conf.write_text("# mine\nnameserver 192.0.2.53\n", encoding="ascii")
-    seen = guise.run("cat", "/etc/resolv.conf").expect().text
-    assert seen == resolv_conf.read_text(encoding="ascii")
+    """One that the host names, and one that a flag does; the other lines are kept."""
+    kept = "search guise.test\n"
+    resolv_conf.write_text(f"nameserver {REACHABLE}\n{kept}", encoding="ascii")
+    far.ip("address", "add", f"{REACHABLE}/32", "dev", "lo")
+    with dnsmasq(far, tmp_path, REACHABLE) as server:
+        for options in ([], ["--dns", REACHABLE]):
+            for words in (["+short"], ["+short", "+tcp"]):
+                done = guise.run("dig", *words, "one.guise.test", options=options).expect()
+                assert done.text == "192.0.2.7\n"
+        seen = guise.run("cat", "/etc/resolv.conf", options=["--dns", REACHABLE]).expect().text
+        assert seen == f"# written by guise run\nnameserver 169.254.77.11\n{kept}"
+        asked = re.findall(r"query\[A\] one.guise.test from (\S+)", server.said().errors)
+        assert asked == [guise.address] * 4
+
+
+def test_a_host_that_has_other_servers_now_asks_those(
+    far: Namespace, guise: GuiseSide, resolv_conf: Path, tmp_path: Path
+) -> None:
+    """A laptop in another network, in the midst of a program's life."""
+    script = "echo ready; read again; getent ahostsv4 one.guise.test; cat /etc/resolv.conf"
+    resolv_conf.write_text("nameserver 127.0.0.9\nnameserver 127.0.0.8\n", encoding="ascii")
+    with (
+        dnsmasq(far, tmp_path),
+        guise.start("sh", "-c", script, stdin=-1) as program,
+    ):
+        wait_until_says(program, "ready")
+        resolv_conf.write_text(f"nameserver {RESOLVER}\n", encoding="ascii")
+        assert program.stdin
+        program.stdin.write(b"\n")
+        program.stdin.close()
+        said = program.finish().expect().text
+    assert "192.0.2.7 " in said
+    assert "nameserver 169.254.77.11\nnameserver 169.254.77.12\n" in said
+
+
+DIG = """
+for how in "$@"; do
+    for type in A AAAA MX; do
+        dig $how +short host.guise.internal $type gateway.guise.internal $type
+    done
+    dig $how +short one.guise.test
+done
+"""
+
+
+def check_names_of_guise(
+    far: Namespace, guise: GuiseSide, resolv_conf: Path, tmp_path: Path, server: str, mode: str
+) -> None:
+    resolv_conf.write_text(f"nameserver {server}\n", encoding="ascii")
+    if server == REACHABLE:
+        far.ip("address", "add", f"{server}/32", "dev", "lo")
+    with dnsmasq(far, tmp_path, server) as asked:
+        how = ["", "+tcp", "+bufsize=512", "+noedns", "+dnssec"]
+        done = guise.run("sh", "-c", DIG, "sh", *how, options=["--mode", mode]).expect()
+        first, *others = done.text.split("192.0.2.7\n")
+        assert others == [first] * (len(how) - 1) + [""]
+        [host, gateway, host6, gateway6] = first.split()
+        assert [host, host6] == ["169.254.77.1", "fd67:7569:7365::1"]
+        assert [gateway, gateway6] == [guise.peer, guise.peer6]
+        assert "one.guise.test" in asked.said().errors
+        assert "guise.internal" not in asked.said().errors  # nobody else hears of them
+
+
+@pytest.mark.also_without_root
+@pytest.mark.parametrize("server", [RESOLVER, REACHABLE])
+def test_names_of_guise_are_known_to_whoever_asks_a_name_server(
+    far: Namespace, guise: GuiseSide, resolv_conf: Path, tmp_path: Path, server: str
+) -> None:
+    check_names_of_guise(far, guise, resolv_conf, tmp_path, server, "preload")
+
+
+@pytest.mark.parametrize("server", [RESOLVER, REACHABLE])
+def test_names_of_guise_are_known_to_guests(
+    far: Namespace, guise: GuiseSide, resolv_conf: Path, tmp_path: Path, server: str
+) -> None:
+    check_names_of_guise(far, guise, resolv_conf, tmp_path, server, "tun")
+
+
+def test_names_of_guise_take_no_name_server(guise: GuiseSide, resolv_conf: Path) -> None:
+    done = guise.run("dig", "+short", "host.guise.internal", "gateway.guise.internal").expect()
+    assert done.text.split() == ["169.254.77.1", guise.peer]
+    # It is no part of the host's localhost.
+    words = [
+        "dig",
+        "+short",
+        "+tries=1",
+        "+timeout=1",
+        "gateway.guise.internal",
+        "host.guise.internal",
+    ]
+    done = guise.run(*words, options=["--localhost", "off"])
+    assert done.text.splitlines()[0] == guise.peer
+    assert "169.254.77.1\n" not in done.text
 
 
 def test_hosts_stays(guise: GuiseSide) -> None:
     seen = guise.run("cat", "/etc/hosts").expect().text
     assert seen == Path("/etc/hosts").read_text(encoding="utf-8")
-    found = guise.run("getent", "ahosts", "host.guise.internal").expect().text
-    assert {line.split()[0] for line in found.splitlines()} == {"169.254.77.1", "fd67:7569:7365::1"}
+    names = {
+        "host.guise.internal": {"169.254.77.1", "fd67:7569:7365::1"},
+        "gateway.guise.internal": {guise.peer, guise.peer6},
+    }
+    for name, addresses in names.items():
+        found = guise.run("getent", "ahosts", name).expect().text
+        assert {line.split()[0] for line in found.splitlines()} == addresses

@@ -416,7 +416,7 @@ def test_names_and_the_hosts_localhost(far: Namespace, tun: GuiseSide, web: Path
     hosts = tun.run("cat", "/etc/hosts").expect().text
     assert hosts.startswith(Path("/etc/hosts").read_text(encoding="utf-8"))
     seen = tun.run("cat", "/etc/resolv.conf", options=["--dns", "192.0.2.53"]).expect().text
-    assert "nameserver 192.0.2.53\n" in seen
+    assert "nameserver 169.254.77.11\n" in seen
     # Only the program has them.
     assert "guise" not in Path("/etc/hosts").read_text(encoding="utf-8")
 

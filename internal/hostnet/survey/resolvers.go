@@ -39,7 +39,3 @@ func Resolvers() (servers []netip.Addr, others []string) {
 	}
 	return servers, others
 }
-
-// HostsAlone says whether only the host itself can reach an address: it is of its
-// loopback, or of one of its links.
-func HostsAlone(a netip.Addr) bool { return a.IsLoopback() || a.Zone() != "" }
