@@ -78,6 +78,10 @@ func Start(plan string, links []*os.File) (h *Holder, err error) {
 	return h, nil
 }
 
+// note stands in the holder's command line for who finds it there: a debugger that is refused
+// names the thread that traces already (TracerPid of /proc/PID/status), and ps -eLf shows this.
+const note = "traces the programs of its stack; guise detach PID lets a debugger at one"
+
 // RunSpawn is what the process between guise and the holder does: args are
 // the path of the holder and the number of descriptors, from 3 on.
 func RunSpawn(args []string) error {
@@ -97,7 +101,7 @@ func RunSpawn(args []string) error {
 		files = append(files, os.NewFile(uintptr(fd), "inherited"))
 	}
 	_, err = os.StartProcess(args[0], []string{args[0],
-		"--plan", strconv.Itoa(planFD), "--ticket", strconv.Itoa(ticketFD), "--status", strconv.Itoa(statusFD)},
+		"--plan", strconv.Itoa(planFD), "--ticket", strconv.Itoa(ticketFD), "--status", strconv.Itoa(statusFD), "--note", note},
 		&os.ProcAttr{Dir: "/", Env: holderEnvironment(os.Environ()), Files: files})
 	return err
 }

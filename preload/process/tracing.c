@@ -21,6 +21,7 @@
 #include "host/probe.h"
 #include "host/sys.h"
 #include "region/ask.h"
+#include "region/process.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -183,6 +184,28 @@ void preload_trace_again(void)
 	let_go = false;
 }
 
+/* One that is on another stack, whose holder this program cannot ask. */
+static void name_the_other_holder(pid_t pid)
+{
+	static const char holder[] = "guise-holder\n";
+	char path[32], name[sizeof(holder)] = "";
+	struct guise_thread thread;
+	long fd;
+
+	if (!guise_thread_read(pid, &thread) || thread.tracer <= 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)thread.tracer);
+	fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	host_sys(SYS_read, fd, name, sizeof(name) - 1);
+	host_sys(SYS_close, fd);
+	if (!strcmp(name, holder))
+		preload_say("process %d is traced by the holder of its stack, which is another "
+			    "one; guise detach %d lets go of it",
+			    (int)pid, (int)thread.process);
+}
+
 HOOK long ptrace(enum __ptrace_request request, ...)
 {
 	bool begins = request == PTRACE_TRACEME || request == PTRACE_ATTACH ||
@@ -202,6 +225,8 @@ HOOK long ptrace(enum __ptrace_request request, ...)
 	if (ret != -1 || errno != EPERM || !begins || !preload.stack || preload_borrowed())
 		return ret;
 	if (guise_ask(preload.stack, GUISE_ASK_LET_GO, request == PTRACE_TRACEME ? 0 : pid)) {
+		if (request != PTRACE_TRACEME)
+			name_the_other_holder(pid);
 		errno = EPERM;
 		return -1;
 	}

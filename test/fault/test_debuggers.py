@@ -58,6 +58,23 @@ def test_gdb_runs_a_program() -> None:
     assert "exited normally" in done.text, done
 
 
+def test_who_may_not_attach_finds_what_to_do() -> None:
+    """By the command line of what traces the process, as ps -eLf shows it; and a debugger that is
+    on a stack itself, another one, says it."""
+    with Process([*ON_GUISE, *WAIT]) as process:
+        wait_until_says(process, "ready")
+        tracer = tracer_of(process.pid)  # a thread
+        lines = run(["ps", "-wweLo", "lwp=,args="]).expect().text.splitlines()
+        [args] = [line for line in lines if line.split()[0] == str(tracer)]
+        assert "guise detach PID" in args, args
+        attach: list[Word] = ["strace", "-p", str(process.pid)]
+        from_another = run([*ON_GUISE, *attach])
+        assert "not permitted" in from_another.errors, from_another
+        said = f"guise: strace: process {process.pid} is traced by the holder of its stack"
+        assert said in from_another.errors, from_another
+        assert f"guise detach {process.pid} lets go of it" in from_another.errors, from_another
+
+
 def test_a_running_program_is_let_go_for_a_debugger() -> None:
     with Process([*ON_GUISE, *WAIT]) as process:
         wait_until_says(process, "ready")
