@@ -413,7 +413,7 @@ static int unknown_directive(const char *name)
 	char known[256] = "";
 	size_t len = 0;
 
-	for (size_t i = 0; i < N_DIRECTIVES; i++)
+	for (size_t i = 0; i < N_DIRECTIVES && len < sizeof(known); i++)
 		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", i ? ", " : "",
 					directives[i].name);
 	return guise_fail(EINVAL, "unknown directive \"%s\"; known are %s", name, known);

@@ -23,6 +23,7 @@ struct end {
 	void (*ready)(struct end *e, uint32_t events);
 	int fd;      /* -1: closed */
 	bool inside; /* of the stack */
+	bool rests;  /* a listener that nobody looks at for a while */
 	uint32_t watched;
 };
 

@@ -49,6 +49,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CLIENTS   64
@@ -68,7 +69,7 @@ struct control {
 	const struct guests *guests;
 	const char *path, *name; /* NULL: none, or free again */
 	char *told;              /* members of a JSON object */
-	int listener, epoll;
+	int listener, epoll, spare;
 	int client[CLIENTS];
 	int ticket[TICKETS];
 	unsigned int tickets;
@@ -91,7 +92,7 @@ struct control *control_new(int listener, const char *path, const char *name)
 	c->listener = listener;
 	c->path = path;
 	c->name = name;
-	c->epoll = -1;
+	c->epoll = c->spare = -1;
 	teller_init(&c->teller);
 	for (int i = 0; i < CLIENTS; i++)
 		c->client[i] = -1;
@@ -128,6 +129,7 @@ void control_free(struct control *c)
 	if (!c)
 		return;
 	close_fd(&c->listener);
+	close_fd(&c->spare);
 	free(c->told);
 	free(c);
 }
@@ -137,6 +139,13 @@ static long watch(struct control *c, int fd, uint64_t what)
 	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = what };
 
 	return host_sys(SYS_epoll_ctl, c->epoll, EPOLL_CTL_ADD, fd, &ev);
+}
+
+/* A descriptor for when there is none left: who connects then is told so. */
+static void take_spare(struct control *c)
+{
+	if (c->spare < 0)
+		c->spare = (int)host_sys(SYS_fcntl, c->listener, F_DUPFD_CLOEXEC, 0);
 }
 
 int control_start(struct control *c, struct guise_server *v, const struct guests *guests)
@@ -150,6 +159,7 @@ int control_start(struct control *c, struct guise_server *v, const struct guests
 	c->began = guise_host_now();
 	c->epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
 	ret = c->epoll < 0 ? c->epoll : watch(c, c->listener, EVENT(LISTENER, 0));
+	take_spare(c);
 	/* The command line listens already. From now on the kernel says to who connects that it
 	 * is this process: an answer will come (internal/holder/client.go). */
 	if (ret >= 0)
@@ -360,12 +370,41 @@ static bool may_ask(const struct control *c, int client)
 	return false;
 }
 
+/* One who has connected, or -errno. Who would wait for a descriptor, and keep this thread awake
+ * meanwhile, gets the spare one for a sentence. */
+static long next_client(struct control *c)
+{
+	const struct timespec moment = { .tv_nsec = 10000000 };
+	long client;
+
+	for (;;) {
+		client = host_sys(SYS_accept4, c->listener, NULL, NULL,
+				  SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if ((client != -EMFILE && client != -ENFILE) || c->spare < 0)
+			return client;
+		close_fd(&c->spare);
+		client = host_sys(SYS_accept4, c->listener, NULL, NULL,
+				  SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (client < 0 && client != -EAGAIN)
+			host_sys(SYS_nanosleep, &moment, NULL); /* another thread was faster */
+		if (client >= 0) {
+			guise_fail(EMFILE, "the stack's holder has no descriptor left for a "
+					   "command; end some of its programs");
+			refuse((int)client);
+			host_sys(SYS_close, client);
+		}
+		take_spare(c);
+		if (client < 0)
+			return client;
+	}
+}
+
 static void accept_clients(struct control *c)
 {
 	long client;
 
-	while ((client = host_sys(SYS_accept4, c->listener, NULL, NULL,
-				  SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+	take_spare(c);
+	while ((client = next_client(c)) >= 0) {
 		unsigned int i = 0;
 
 		while (i < CLIENTS && c->client[i] >= 0)
@@ -458,6 +497,7 @@ void control_silence(struct control *c)
 	close_tickets(c);
 	teller_stop(&c->teller);
 	close_fd(&c->epoll);
+	close_fd(&c->spare);
 	c->started = false;
 }
 

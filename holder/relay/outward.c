@@ -478,8 +478,10 @@ static void listener_ready(struct end *e, uint32_t events)
 		fd = end_call(e, accept4, &client, &len, SOCK_NONBLOCK | SOCK_CLOEXEC, 0, 0);
 		if (fd == -ECONNABORTED || fd == -EINTR)
 			continue;
-		if (fd < 0)
+		if (fd < 0) {
+			relay_rest(e, fd);
 			return;
+		}
 		end_init(&accepted, e->relay, true, (int)fd, NULL, NULL);
 		end_call(&accepted, getsockname, &dst, &dst_len, 0, 0, 0);
 		p = find(e->relay, &client, &dst);

@@ -94,6 +94,7 @@ static void unserved(struct publication *p)
 	struct relay *r = p->host.relay;
 
 	end_watch(&p->host, 0);
+	p->host.rests = false;
 	end_call(&p->host, shutdown, SHUT_RD, 0, 0, 0, 0);
 	end_option(&p->host, SOL_SOCKET, SO_REUSEADDR, 0);
 	p->listening = false;
@@ -144,8 +145,10 @@ static void listener_ready(struct end *e, uint32_t events)
 
 		if (fd == -ECONNABORTED || fd == -EINTR)
 			continue;
-		if (fd < 0)
+		if (fd < 0) {
+			relay_rest(e, fd);
 			return;
+		}
 		if (!carry(p, (int)fd)) {
 			unserved(p);
 			return;

@@ -44,6 +44,7 @@
 
 #define EVENTS   64
 #define SWEEP_MS 5000
+#define REST_MS  100
 
 struct guise_stack *relay_stack(const struct relay *r)
 {
@@ -226,6 +227,33 @@ static void told(struct end *e, uint32_t events)
 	}
 }
 
+void relay_rest(struct end *listener, long err)
+{
+	if ((err != -EMFILE && err != -ENFILE && err != -ENOBUFS && err != -ENOMEM) ||
+	    end_watch(listener, 0))
+		return;
+	listener->rests = true;
+	if (!listener->relay->rested)
+		listener->relay->rested = listener->relay->now;
+}
+
+static void wake_listener(struct end *e)
+{
+	if (!e->rests)
+		return;
+	e->rests = false;
+	relay_rest(e, end_watch(e, EPOLLIN));
+}
+
+static void wake_listeners(struct relay *r)
+{
+	r->rested = 0;
+	for (unsigned int i = 0; i < r->publications; i++)
+		wake_listener(publication_end(r->publication[i]));
+	for (int k = 0; k < 2; k++)
+		wake_listener(&r->listener[k]);
+}
+
 /* What is done when its time has come; ms until then, -1: never. */
 static int timers(struct relay *r)
 {
@@ -236,6 +264,10 @@ static int timers(struct relay *r)
 		outward_sweep(r);
 		datagram_sweep(r);
 	}
+	if (r->rested && r->now - r->rested >= REST_MS)
+		wake_listeners(r);
+	if (r->rested && (wait < 0 || wait > REST_MS))
+		wait = REST_MS;
 	if ((r->flows || r->pending) && (wait < 0 || wait > SWEEP_MS))
 		wait = SWEEP_MS;
 	return wait;

@@ -74,6 +74,8 @@ struct relay {
 	struct flow *flows;
 	unsigned int n_flows;
 
+	uint64_t rested; /* since when a listener rests; 0: none does */
+
 	uint64_t probed;
 	unsigned int probes; /* in vain, since the last success */
 
@@ -97,6 +99,9 @@ void relay_unpublish(struct relay *r);
 void relay_stop(struct relay *r);
 
 /* For the parts: */
+/* What accept() of a listener said, who is not to be looked at again at once if there is no
+ * descriptor or no memory: who connects waits in its queue. */
+void relay_rest(struct end *listener, long err);
 void relay_bury(struct relay *r, struct grave *g);
 /* The host's monotonic clock. */
 uint64_t relay_clock_ms(void);

@@ -54,7 +54,7 @@ struct guise_slot {
 	uint32_t kick_next; /* vcpu->kick_head chain */
 	uint32_t interrupt; /* a host signal or host fd wants its task out */
 	uint32_t orphan;    /* its process died: any carrier may run the task */
-	uint32_t signals;   /* bit n-1: raise host signal n on leaving */
+	uint32_t cpu;       /* host processor that it woke on last, + 1 */
 	uint32_t restart;   /* result was ERESTARTSYS: see SA_RESTART */
 	uint32_t waiting;   /* counted as not online */
 	uint32_t wait_next, wait_prev;
@@ -70,8 +70,7 @@ struct guise_slot {
 	uint32_t delivering; /* has wake-ups to make that nobody else knows of */
 	uint32_t still;      /* see state.h */
 	uint32_t bell;       /* which of vcpu->bell it sleeps on, or slept on last */
-	uint32_t cpu;        /* host processor that it woke on last, + 1 */
-	uint32_t pad0;
+	uint64_t signals;    /* bit n-1: raise host signal n on leaving */
 	uint64_t pad[5];
 } __attribute__((aligned(64)));
 

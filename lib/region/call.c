@@ -100,7 +100,7 @@ struct request {
 static inline long request(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps,
 			   const struct request *q)
 {
-	uint32_t signals;
+	uint64_t signals;
 	bool there, restart;
 	long ret;
 
@@ -130,13 +130,8 @@ static inline long request(struct guise_stack *s, struct guise_slot *slot, struc
 		} else if (ps && ps->ready > 0) {
 			restart = false;
 		}
-		if (__builtin_expect(signals != 0, 0)) {
-			int sig;
-
-			for (sig = 1; sig < 32; sig++)
-				if (signals & (1u << (sig - 1)))
-					guise_signal_raise(sig);
-		}
+		for (; __builtin_expect(signals != 0, 0); signals &= signals - 1)
+			guise_signal_raise(__builtin_ctzll(signals) + 1);
 	} while (__builtin_expect(restart, 0));
 	return ret;
 }

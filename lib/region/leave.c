@@ -4,7 +4,6 @@
  * stack ends when the holder sees the control channel hang up. In the process
  * that created the stack there is nothing left afterwards.
  */
-#include "host/memory.h"
 #include "host/sys.h"
 #include "region/call.h"
 #include "region/pump.h"
@@ -36,7 +35,7 @@ void guise_stack_free(struct guise_stack *s)
 	for (i = 0; i < GUISE_BELLS; i++)
 		if (s->bell[i] >= 0)
 			host_sys(SYS_close, s->bell[i]);
-	guise_pages_free(s, sizeof(*s));
+	guise_slots_drop(s);
 }
 
 void guise_leave(struct guise_stack *s)
@@ -44,6 +43,7 @@ void guise_leave(struct guise_stack *s)
 	struct guise_slot *slot = guise_slot_find(s);
 
 	guise_pump_stop(s);
+	guise_slots_leave(s);
 	if (slot) {
 		guise_call_exit(s, slot);
 		guise_slot_give(s, slot);
@@ -56,6 +56,7 @@ void guise_leave(struct guise_stack *s)
 void guise_abandon(struct guise_stack *s)
 {
 	s->pump_running = false;
+	guise_slots_forked();
 	guise_stacks_remove(s);
 	guise_stack_free(s);
 }

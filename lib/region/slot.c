@@ -10,6 +10,9 @@
  * system call that nobody saw, is noticed here, by a word that is 0 in it (guise_own_word()).
  * Its calls give EBADF, and whoever asked to hear of it may leave the parent's stack behind.
  *
+ * A thread may end after another one has left its stack, or just then. So a stack's structure
+ * stays while a thread knows it, and who leaves waits for those that are giving up their slots.
+ *
  * While a slot is taken, found or given back no handler of the program runs: it may make calls
  * of its own.
  */
@@ -51,16 +54,44 @@ static __thread bool unseen;
 static pthread_key_t exit_key;
 static bool begun;
 
+void guise_slots_drop(struct guise_stack *s)
+{
+	if (!__atomic_fetch_sub(&s->known, 1, __ATOMIC_ACQ_REL))
+		guise_pages_free(s, sizeof(*s));
+}
+
+static bool is_left(const struct guise_stack *s)
+{
+	return __atomic_load_n(&s->left, __ATOMIC_SEQ_CST);
+}
+
+void guise_slots_leave(struct guise_stack *s)
+{
+	uint32_t n;
+
+	__atomic_store_n(&s->left, 1, __ATOMIC_SEQ_CST);
+	while ((n = __atomic_load_n(&s->threads_ending, __ATOMIC_SEQ_CST)))
+		guise_futex_wait(&s->threads_ending, n, ~0ull);
+}
+
+static void give_up(struct guise_stack *s, struct guise_slot *slot)
+{
+	__atomic_add_fetch(&s->threads_ending, 1, __ATOMIC_SEQ_CST);
+	if (!is_left(s)) {
+		guise_call_exit(s, slot);
+		guise_slot_give(s, slot);
+	}
+	if (!__atomic_sub_fetch(&s->threads_ending, 1, __ATOMIC_SEQ_CST) && is_left(s))
+		guise_futex_wake(&s->threads_ending, 1);
+	guise_slots_drop(s);
+}
+
 static void thread_ends(void *unused)
 {
-	unsigned int i;
-
 	(void)unused;
 	guise_inside_enter();
-	for (i = 0; i < mine.n; i++) {
-		guise_call_exit(mine.at[i].stack, mine.at[i].slot);
-		guise_slot_give(mine.at[i].stack, mine.at[i].slot);
-	}
+	for (unsigned int i = 0; i < mine.n; i++)
+		give_up(mine.at[i].stack, mine.at[i].slot);
 	memset(&mine, 0, sizeof(mine));
 	memset(&guise_here, 0, sizeof(guise_here));
 	guise_inside_leave();
@@ -70,6 +101,8 @@ static void thread_ends(void *unused)
 
 void guise_slots_forked(void)
 {
+	for (struct guise_stack *s = guise_stacks(); s; s = s->next)
+		s->known = s->threads_ending = 0;
 	memset(&mine, 0, sizeof(mine));
 	memset(&guise_here, 0, sizeof(guise_here));
 	*guise_own_word() = 1;
@@ -228,6 +261,16 @@ static void wait_until_seen(struct guise_stack *s)
 		guise_futex_wait(expected, 1, PATIENCE_NS);
 }
 
+/* Stacks that are no more count no more. */
+static void forget_left(void)
+{
+	for (unsigned int i = mine.n; i--;)
+		if (is_left(mine.at[i].stack)) {
+			guise_slots_drop(mine.at[i].stack);
+			mine.at[i] = mine.at[--mine.n];
+		}
+}
+
 static struct guise_slot *find_or_take(struct guise_stack *s)
 {
 	struct guise_slot *slot = guise_slot_find(s);
@@ -239,6 +282,8 @@ static struct guise_slot *find_or_take(struct guise_stack *s)
 		return slot;
 	}
 	guise_slots_begin();
+	if (mine.n == GUISE_STACKS_PER_THREAD)
+		forget_left();
 	if (mine.n == GUISE_STACKS_PER_THREAD) {
 		guise_fail(EMFILE, "a thread can use at most %d stacks", GUISE_STACKS_PER_THREAD);
 		return NULL;
@@ -255,6 +300,7 @@ static struct guise_slot *find_or_take(struct guise_stack *s)
 			return NULL;
 		}
 	}
+	__atomic_add_fetch(&s->known, 1, __ATOMIC_RELAXED);
 	mine.at[mine.n].stack = s;
 	mine.at[mine.n++].slot = slot;
 	guise_here.stack = s;
@@ -289,8 +335,11 @@ void guise_slot_forget(struct guise_stack *s)
 	unsigned int i;
 
 	for (i = 0; i < mine.n; i++)
-		if (mine.at[i].stack == s)
+		if (mine.at[i].stack == s) {
 			mine.at[i] = mine.at[--mine.n];
+			guise_slots_drop(s);
+			break;
+		}
 	if (guise_here.stack == s)
 		memset(&guise_here, 0, sizeof(guise_here));
 }

@@ -39,5 +39,9 @@ void guise_slots_unseen(void (*child)(void));
 
 /* The stack goes away: forget this thread's slot in it. */
 void guise_slot_forget(struct guise_stack *s);
+/* It does: from now on no thread gives up a slot in it, and none is about to. */
+void guise_slots_leave(struct guise_stack *s);
+/* Whoever has the stack does not want it any more, or a thread that knows it: the last frees it. */
+void guise_slots_drop(struct guise_stack *s);
 
 #endif

@@ -36,6 +36,9 @@ struct guise_stack {
 	bool sandboxed;              /* futex is the only system call inside; sandbox.c */
 	uint64_t reserve[4];         /* random bytes from before that */
 	uint32_t ending;             /* thread that ends this process, or 0; leave.c */
+	uint32_t known;              /* to so many threads; slot.c */
+	uint32_t threads_ending;     /* futex: so many give up their slots just now */
+	uint32_t left;               /* nothing is there but this structure */
 	struct guise_slot *end_slot; /* of one that never called before it did so */
 	struct guise_link_port port[GUISE_MAX_LINKS];
 	struct guise_stack *next; /* stacks of this process */
@@ -67,7 +70,7 @@ void guise_stacks_remove(struct guise_stack *s);
 int guise_region_map(struct guise_stack *s);
 void guise_region_unmap(struct guise_stack *s);
 
-/* Unmaps, closes and frees what is set of it. */
+/* Unmaps, closes and frees what is set of it; this structure when no thread knows it. */
 void guise_stack_free(struct guise_stack *s);
 
 /* In a forked child: drops what it inherited of the parent's place in s, so that

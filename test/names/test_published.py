@@ -9,8 +9,9 @@ import socket
 from pathlib import Path
 
 import pytest
+from topology.exhausted import no_descriptor_left, sleeps_for_long
 from topology.namespace import Namespace
-from topology.process import eventually
+from topology.process import DEADLINE, eventually
 from topology.side import PYTHON, GuiseSide, wait_until_says
 
 SERVER = [PYTHON, "-u", "-m", "http.server", "80", "--bind"]
@@ -87,6 +88,39 @@ def test_connections_are_refused_until_a_program_listens(far: Namespace, guise: 
             eventually(welcomed, "the program is reached")
         program.stdin.close()
         program.finish().expect()
+
+
+def test_a_connection_waits_while_the_holder_has_no_descriptor(
+    far: Namespace, guise: GuiseSide
+) -> None:
+    script = (
+        "import os, socket\n"
+        "with socket.create_server(('127.0.0.1', 80)) as s:\n"
+        "    print('ready', flush=True)\n"
+        "    while True:\n"
+        "        c, _ = s.accept()\n"
+        "        c.sendall(b'welcome'), c.close()\n"
+    )
+
+    def connected() -> bool:
+        return client.connect_ex(("127.0.0.1", 8080)) in (0, 106)
+
+    with guise.start(PYTHON, "-c", script, options=["-p", "8080:80"]) as program:
+        wait_until_says(program, "ready")
+        # The port listens as soon as the holder has seen the server.
+        with far.socket() as client:
+            eventually(connected, "the port is open")
+            assert client.recv(100) == b"welcome"
+        [holder] = far.processes("guise-holder")
+        with far.socket() as client:
+            with no_descriptor_left(holder):
+                assert connected()
+                eventually(lambda: sleeps_for_long(holder), "the holder sleeps")
+                client.setblocking(False)
+                with pytest.raises(BlockingIOError):
+                    client.recv(100)
+            client.settimeout(DEADLINE)
+            assert client.recv(100) == b"welcome"
 
 
 def test_a_port_in_use_is_said_before_the_program_starts(

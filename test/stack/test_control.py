@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from topology.exhausted import no_descriptor_left
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace, Word
 from topology.process import DEADLINE, Process, eventually, run
@@ -189,6 +190,15 @@ def test_stranger_is_refused_with_a_sentence(stack: Run) -> None:
     drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     said = run([*drop, PYTHON, "-c", script, str(path)]).expect().text
     assert said.startswith("error the stack python3 belongs to user 0; you are user 65534"), said
+
+
+def test_who_asks_a_holder_without_descriptors_is_told(stack: Run) -> None:
+    """Nobody waits until there is one, and the holder does not turn round and round meanwhile."""
+    with no_descriptor_left(stack.ls()[0]["holder"]):
+        for _ in range(3):
+            with stack.connect() as client:
+                assert client.recv(500).startswith(b"error the stack's holder has no descriptor")
+    assert len(stack.ls()) == 1
 
 
 def test_killed_holder_leaves_a_socket_that_the_next_command_removes(run_dir: Path) -> None:

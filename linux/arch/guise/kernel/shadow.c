@@ -92,7 +92,7 @@ static void guise_exit_signals(struct guise_slot *slot)
 			spin_unlock_irq(&current->sighand->siglock);
 			do_group_exit(sig);
 		}
-		slot->signals |= 1U << (sig - 1);
+		slot->signals |= 1ULL << (sig - 1);
 	}
 	recalc_sigpending();
 	spin_unlock_irq(&current->sighand->siglock);
@@ -367,15 +367,19 @@ static void guise_bury(unsigned int index)
 		struct guise_slot *slot = &guise_slots[i];
 
 		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) == index + 1) {
-			u32 id = slot->id;
+			const size_t from = offsetofend(struct guise_slot, id);
 
-			memset(slot, 0, sizeof(*slot));
-			slot->id = id;
+			/* Others take it, without the virtual CPU, once it is not used. */
+			memset((char *)slot + from, 0, sizeof(*slot) - from);
+			slot->word = 0;
+			__atomic_store_n(&slot->used, 0, __ATOMIC_RELEASE);
 		}
 	}
 	guise_free_fdmap(proc);
 	guise_free_marks(proc);
-	memset(proc, 0, sizeof(*proc));
+	/* The same: its place is given to the next when it is not used. */
+	memset((char *)proc + sizeof(proc->used), 0, sizeof(*proc) - sizeof(proc->used));
+	__atomic_store_n(&proc->used, 0, __ATOMIC_RELEASE);
 }
 
 static int guise_reaper(void *unused)

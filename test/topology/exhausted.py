@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A process that gets no descriptor any more, and whether it waits for one in peace."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def no_descriptor_left(pid: int) -> Iterator[None]:
+    """All numbers below its limit are taken, until the end of the context."""
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    taken = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+    free = next(number for number in range(len(taken) + 1) if number not in taken)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def sleeps_for_long(pid: int, looks: int = 20) -> bool:
+    """Whether no thread of it wants a processor, at each of many looks."""
+    for _ in range(looks):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            if (task / "stat").read_text("ascii").rpartition(")")[2].split()[0] == "R":
+                return False
+        time.sleep(0.002)
+    return True
