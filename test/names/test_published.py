@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from topology.exhausted import no_descriptor_left, sleeps_for_long
+from topology.exhausted import descriptors, no_descriptor_left, sleeps_for_long
 from topology.namespace import Namespace
 from topology.process import DEADLINE, eventually
 from topology.side import PYTHON, GuiseSide, wait_until_says
@@ -107,11 +107,13 @@ def test_a_connection_waits_while_the_holder_has_no_descriptor(
 
     with guise.start(PYTHON, "-c", script, options=["-p", "8080:80"]) as program:
         wait_until_says(program, "ready")
+        [holder] = far.processes("guise-holder")
+        before = descriptors(holder)
         # The port listens as soon as the holder has seen the server.
         with far.socket() as client:
             eventually(connected, "the port is open")
             assert client.recv(100) == b"welcome"
-        [holder] = far.processes("guise-holder")
+        eventually(lambda: descriptors(holder) <= before, "the connection is over there, too")
         with far.socket() as client:
             with no_descriptor_left(holder):
                 assert connected()

@@ -11,11 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def descriptors(pid: int) -> set[int]:
+    """The numbers of those that it has."""
+    return {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+
+
 @contextmanager
 def no_descriptor_left(pid: int) -> Iterator[None]:
     """All numbers below its limit are taken, until the end of the context."""
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    taken = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+    taken = descriptors(pid)
     free = next(number for number in range(len(taken) + 1) if number not in taken)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, before[1]))
     try:
