@@ -129,7 +129,7 @@ $(BUILD)/libguise.a: $(call objects,$(lib_sources)) $(BUILD)/list/lib
 # A library is put in place whole: running programs keep the one that they have mapped.
 $(BUILD)/libguise.so: $(call objects,$(lib_sources)) $(BUILD)/list/lib
 	$(call what,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) $(sanitize) -shared -pthread -Wl,-soname,libguise.so -Wl,-z,defs,-z,now \
+	$(Q)$(CC) $(LDFLAGS) $(sanitize) -shared -pthread -Wl,-soname,libguise.so -Wl,-z,defs,-z,now,-z,nodelete \
 		-o $@.new $(filter %.o,$^)
 	@mv $@.new $@
 

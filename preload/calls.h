@@ -386,7 +386,6 @@ would leave it in the middle of a change.")
 CALL(_exit, ending, ends_with_threads, "")
 DECODED(exit_group, _exit)
 CALL(_Exit, ending, ends_with_threads, "")
-CALL(quick_exit, ending, ends_with_threads, "The functions of at_quick_exit() run after that.")
 CALL(abort, ending, ends_with_threads, "Not with a handler for SIGABRT, which may come back.")
 
 CLASS(tracing,

@@ -267,6 +267,7 @@ __attribute__((constructor)) static void begin(void)
 	if (!preload_stack())
 		return;
 	__atomic_fetch_add(&preload.stack->region->programs, 1, __ATOMIC_RELAXED);
+	guise_leave_at_end(preload_leave_quietly);
 	preload_exec_begin();
 	preload_outside_begin();
 	host_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &unblocked, 0, sizeof(unblocked));

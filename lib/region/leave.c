@@ -11,6 +11,7 @@
 #include "region/stack.h"
 #include "region/vcpu.h"
 
+#include <stdlib.h>
 #include <sys/single_threaded.h>
 
 void guise_stack_free(struct guise_stack *s)
@@ -119,7 +120,36 @@ void guise_stay_after_all(void)
 	}
 }
 
-__attribute__((destructor)) static void process_ends(void)
+static void (*leave_at_end)(void) = guise_leave_quietly;
+
+void guise_leave_at_end(void (*leave)(void))
 {
-	guise_leave_quietly();
+	leave_at_end = leave;
+}
+
+static void process_ends(void)
+{
+	leave_at_end();
+}
+
+static void process_exits(int status, void *unused)
+{
+	(void)status;
+	(void)unused;
+	process_ends();
+}
+
+/*
+ * exit() calls what was registered last first, and among that the loader's function which calls
+ * all destructors. Constructors of libraries come before that is registered: what one registers,
+ * and binds to no library, is called behind the last destructor. Until then threads work on,
+ * for whoever stops and joins them there.
+ *
+ * In a program that has libguise.a in itself, or loads libguise.so when it runs, other libraries'
+ * destructors come later: such a one waits for ever for a thread that makes a call.
+ */
+__attribute__((constructor(101))) static void await_end(void)
+{
+	on_exit(process_exits, NULL);
+	at_quick_exit(process_ends);
 }

@@ -84,6 +84,8 @@ void guise_abandon(struct guise_stack *s);
  */
 void guise_leave_quietly(void);
 void guise_stay_after_all(void);
+/* What is called at the end of this process by itself, instead of guise_leave_quietly(). */
+void guise_leave_at_end(void (*leave)(void));
 
 /* sandbox.c: from now on the stacks of this process need no system call of the host
  * but futex, in what moves data and what waits. Cannot be undone. */

@@ -2,8 +2,8 @@
 /*
  * Calls that end a process, or what it may do. First, those that end it at once,
  * with its other threads, wherever they are: before that, these are kept out of
- * the stack (lib/region/leave.c). exit() is not among them: it runs destructors,
- * of which the library has one.
+ * the stack (lib/region/leave.c). exit() and quick_exit() are not among them: the last that
+ * they call is this.
  *
  * In a vfork child nothing is done: the threads are the parent's and go on. A
  * program with a handler for SIGABRT may come back from abort() by a jump.
@@ -54,13 +54,6 @@ HOOK void _exit(int status)
 HOOK void _Exit(int status)
 {
 	_exit(status);
-}
-
-HOOK void quick_exit(int status)
-{
-	preload_leave_quietly();
-	HOST(quick_exit)(status);
-	__builtin_unreachable();
 }
 
 HOOK void abort(void)

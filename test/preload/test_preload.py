@@ -95,6 +95,46 @@ def test_streams_of_cpp(tmp_path: Path, words: list[str]) -> None:
     assert run(*on_guise(program, *words)) == expected
 
 
+@pytest.fixture(scope="session")
+def joining(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the program, and with the same as a library that it is linked to, or loads."""
+    folder = tmp_path_factory.mktemp("joining")
+    source = HERE / "joining.cc"
+    words: list[str | Path] = [
+        "c++",
+        "-std=c++17",
+        "-O2",
+        "-Wall",
+        "-Werror",
+        "-pthread",
+        "-fPIC",
+        source,
+    ]
+    shared = [*words, "-DLIBRARY", "-shared"]
+    subprocess.run([*shared, "-o", folder / "loaded.so"], check=True)
+    subprocess.run([*shared, "-o", folder / "linked.so"], check=True)
+    subprocess.run([*words, "-o", folder / "joining"], check=True)
+    linked = [folder / "linked.so", "-Wl,--no-as-needed", f"-Wl,-rpath,{folder}"]
+    subprocess.run([*words, "-o", folder / "linking", *linked], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("where", ["static", "destructor", "atexit", "on_exit", "quick_exit"])
+@pytest.mark.parametrize("whose", ["the program's", "a library's", "a loaded library's"])
+def test_threads_work_until_the_last_destructor_is_done(
+    joining: Path, whose: str, where: str
+) -> None:
+    commands: dict[str, list[str | Path]] = {
+        "the program's": [joining / "joining", where],
+        "a library's": [joining / "linking", where, joining / "linked.so"],
+        "a loaded library's": [joining / "joining", where, joining / "loaded.so"],
+    }
+    command = commands[whose]
+    expected = run(*command)
+    assert re.search(r": echoed and joined\nended with [03]\n$", expected), expected
+    assert run(*on_guise(*command)) == expected
+
+
 # ---- names -----------------------------------------------------------------------------------
 
 
