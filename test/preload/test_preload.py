@@ -114,7 +114,7 @@ def joining(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([*shared, "-o", folder / "loaded.so"], check=True)
     subprocess.run([*shared, "-o", folder / "linked.so"], check=True)
     subprocess.run([*words, "-o", folder / "joining"], check=True)
-    linked = [folder / "linked.so", "-Wl,--no-as-needed", f"-Wl,-rpath,{folder}"]
+    linked: list[str | Path] = [folder / "linked.so", "-Wl,--no-as-needed", f"-Wl,-rpath,{folder}"]
     subprocess.run([*words, "-o", folder / "linking", *linked], check=True)
     return folder
 
