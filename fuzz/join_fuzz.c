@@ -270,6 +270,8 @@ static void judge(struct rng *r)
 	reply->magic = GUISE_JOIN_MAGIC;
 	reply->abi = GUISE_ABI;
 	reply->base = 0x7e9000000000;
+	reply->bells = (uint32_t)rng_below(r, rng_one_in(r, 8) ? 2 * GUISE_BELLS : 8);
+	sum += (int)reply->bells;
 	for (int i = 0; i < GUISE_MAX_LINKS && sum < fds; i++) {
 		reply->links[i] = (uint8_t)rng_below(r, GUISE_LINK_FDS + 1);
 		sum += reply->links[i];
@@ -280,12 +282,14 @@ static void judge(struct rng *r)
 	if (rng_one_in(r, 2))
 		damage(r, (uint8_t *)reply, offsetof(struct guise_join_reply, error) + 8);
 	good = !guise_join_check_reply(reply, sizeof(*reply), fds);
-	sum = reply->fds ? GUISE_JOIN_FIXED_FDS : 0; /* a place for somebody to come has none */
+	sum = reply->fds ? GUISE_JOIN_FIXED_FDS + (int)reply->bells : 0; /* a place for somebody to come has none */
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		if (good && !reply->status && reply->links[i] > GUISE_LINK_FDS)
 			turns_fail("an answer passed with too many descriptors of a link", i);
 		sum += reply->links[i];
 	}
+	if (good && !reply->status && reply->bells > GUISE_BELLS)
+		turns_fail("an answer passed with too many bells", (int)reply->bells);
 	if (good && (reply->status > 0 || (!reply->status && (sum != fds || fds < 0))))
 		turns_fail("an answer passed whose descriptors are not there", fds);
 	if (good && !reply->status && (reply->proc >= GUISE_MAX_PROCS || reply->base % 4096))

@@ -210,11 +210,18 @@ HOOK int dup(int fd)
 	return duplicated(HOST(dup)(fd), entry);
 }
 
+/* A placeholder that is kept makes way. */
+static bool in_the_way(int fd)
+{
+	preload_placeholder_drop(fd);
+	return preload_own_fd(fd);
+}
+
 HOOK int dup2(int old, int new)
 {
 	long entry;
 
-	if (preload_own_fd(old) || preload_own_fd(new))
+	if (preload_own_fd(old) || in_the_way(new))
 		return ebadf();
 	entry = old == new ? 0 : duplicate(old);
 	if (entry < 0)
@@ -230,7 +237,7 @@ HOOK int dup3(int old, int new, int flags)
 {
 	long entry;
 
-	if (preload_own_fd(old) || preload_own_fd(new))
+	if (preload_own_fd(old) || in_the_way(new))
 		return ebadf();
 	entry = old == new ? 0 : duplicate(old);
 	if (entry < 0)

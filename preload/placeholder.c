@@ -83,6 +83,17 @@ void preload_placeholder_keep(int fd)
 	}
 }
 
+void preload_placeholder_drop(int fd)
+{
+	for (unsigned int i = 0; i < KEPT && unlikely(fd >= preload.own_low); i++) {
+		int one = fd;
+
+		if (__atomic_compare_exchange_n(&kept[i], &one, 0, 0, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED))
+			host_sys(SYS_close, fd);
+	}
+}
+
 void preload_placeholders_forked(void)
 {
 	int fd;

@@ -39,7 +39,7 @@ struct preload {
 	int ticket;                /* the right to join; -1: none, do nothing */
 	int nudge, stack_nudge;    /* always readable, see epoll.c */
 	int place;                 /* where posix_spawn's child finds its place, see exec.c; -1 */
-	int own_low;               /* guise's own descriptors: none is lower */
+	int own_low;               /* guise's own descriptors: none is lower, INT32_MAX: none */
 };
 
 extern struct preload preload __attribute__((visibility("hidden")));
@@ -56,6 +56,8 @@ bool preload_on_stack(void);
 bool preload_borrowed(void);
 /* Whether fd is one of guise's own, that the program must not touch. */
 bool preload_own_fd(int fd);
+/* To be called when guise's own have become more. */
+void preload_own_fds_changed(void);
 /* The lowest of guise's own descriptors >= fd; -1 if none. */
 int preload_next_own_fd(int fd);
 /* One line on standard error: "guise: PROGRAM: ...". */
@@ -111,6 +113,8 @@ int preload_map_set(int fd, uint32_t entry, uint32_t inode);
 int preload_reserve(bool cloexec);
 /* That of a private descriptor which is being closed, and nobody else's. */
 void preload_placeholder_keep(int fd);
+/* No longer, if fd is one that is kept. */
+void preload_placeholder_drop(int fd);
 /* In a forked child: what was kept is the parent's. */
 void preload_placeholders_forked(void);
 #define PRELOAD_PLACEHOLDERS_KEPT 16

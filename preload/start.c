@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define FAILED_TO_JOIN 125 /* as env(1) and timeout(1): the tool failed, not the program */
 #define LOW_TICKET     64  /* a ticket below this stands where programs dup2() to */
@@ -118,6 +119,18 @@ int preload_next_own_fd(int fd)
 bool preload_own_fd(int fd)
 {
 	return unlikely(fd >= preload.own_low) && preload_next_own_fd(fd) == fd;
+}
+
+/* Placeholders that are kept stand in the program's range, where one is had by a single call. */
+void preload_own_fds_changed(void)
+{
+	struct rlimit limit = { 1024, 1024 };
+	int low = preload_next_own_fd(0), kept;
+
+	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+	kept = limit.rlim_cur > INT32_MAX ? INT32_MAX : (int)limit.rlim_cur;
+	kept -= kept > 16 * PRELOAD_PLACEHOLDERS_KEPT ? PRELOAD_PLACEHOLDERS_KEPT : kept / 2;
+	preload.own_low = low >= 0 && low < kept ? low : kept;
 }
 
 static void die(const char *what, const char *why)
@@ -225,7 +238,7 @@ static bool join(void)
 		die("cannot join its network stack", guise_error());
 	move_ticket();
 	__atomic_store_n(&preload.stack, s, __ATOMIC_RELEASE);
-	preload.own_low = preload_next_own_fd(0);
+	preload_own_fds_changed();
 	preload_escaped_begin();
 	preload_let_go_to_find_leaks();
 	return entered;

@@ -96,7 +96,7 @@ static int prepare(struct guise_stack *s)
 	/* The host's limit counts: every private socket has a number there. */
 	guise_call(s, GUISE_NR_prlimit64, 0, RLIMIT_NOFILE, (long)&many, 0, 0, 0);
 	preload.stack_nudge = (int)guise_call(s, GUISE_NR_eventfd2, 1, 0, 0, 0, 0, 0);
-	preload.own_low = preload_next_own_fd(0);
+	preload_own_fds_changed();
 	return 0;
 }
 

@@ -20,6 +20,13 @@ const (
 	FirstLinkFD
 )
 
+// libguise's own descriptors are the last ownRoom numbers below ownTop, or below the limit where
+// that is lower (lib/host/fd.c).
+const (
+	ownTop  = 4096
+	ownRoom = 128
+)
+
 // Spawn is the first argument of guise when it is only to start a holder.
 //
 // The holder must be nobody's child: the program that guise run becomes would
@@ -110,7 +117,7 @@ func RunSpawn(args []string) error {
 // own, close to the top of what may be open, and lets it be inherited. It
 // returns the number there.
 //
-// Some of the numbers are left free above it: libguise puts its own there.
+// It stands below libguise's own, above the soft limit that most programs have.
 func (h *Holder) MoveTicket() (fd int, err error) {
 	h.Ticket, fd, err = MoveTicket(h.Ticket)
 	return fd, err
@@ -118,12 +125,13 @@ func (h *Holder) MoveTicket() (fd int, err error) {
 
 // MoveTicket is that for any ticket.
 func MoveTicket(ticket *os.File) (*os.File, int, error) {
-	top := 1024
+	top := ownTop
 	var limit unix.Rlimit
+	// A Go program has raised its soft limit: the next one has its own again.
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < uint64(top) {
 		top = int(limit.Cur)
 	}
-	for fd := max(top-24, top/2); fd > 2; fd-- {
+	for fd := max(top-ownRoom, top/2) - 1; fd > 2; fd-- {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
 			continue
 		}

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Where guise's own descriptors live. A program expects its first open() to
- * give 3, and may close or dup2() over any low number; so guise moves its own
- * near the top of what the process may have, but not above 4096, because the
- * host's kernel keeps a table as long as the highest number.
+ * give 3, may close or dup2() over any low number, and may count on as many as
+ * its soft limit says. So guise moves its own above that limit, where no call
+ * gives a number any more: the limit is raised for the moment, which only the
+ * making of a number heeds. They stand not above 4096, because the host's
+ * kernel keeps a table as long as the highest number.
+ *
+ * Limits: where the hard limit is not above the soft one, they are near the top
+ * of what there is. What another thread sets as the soft limit in the same
+ * moment may be lost.
  */
 #include "host/sys.h"
 #include "region/stack.h"
@@ -17,19 +23,14 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-#define FD_TOP   4096 /* no higher than this ... */
-#define FD_ROOM  128  /* ... and this many numbers for guise below the top */
-#define FD_LEAST 512  /* limits below that are in the way of guise's own */
+#define FD_TOP  4096 /* no higher than this ... */
+#define FD_ROOM 128  /* ... and this many numbers for guise below the top */
 
-static int lowest_own(void)
+static int lowest_own(uint64_t most)
 {
-	struct rlimit limit = { FD_TOP, FD_TOP };
-
-	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
-	if (limit.rlim_cur > FD_TOP)
-		limit.rlim_cur = FD_TOP;
-	return limit.rlim_cur > 2 * FD_ROOM ? (int)limit.rlim_cur - FD_ROOM
-					    : (int)limit.rlim_cur / 2;
+	if (most > FD_TOP)
+		most = FD_TOP;
+	return most > 2 * FD_ROOM ? (int)most - FD_ROOM : (int)most / 2;
 }
 
 struct rlimit guise_fd_raise(void)
@@ -38,7 +39,7 @@ struct rlimit guise_fd_raise(void)
 
 	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &before);
 	raised = before;
-	raised.rlim_cur = before.rlim_max < FD_LEAST ? before.rlim_max : FD_LEAST;
+	raised.rlim_cur = before.rlim_max < FD_TOP ? before.rlim_max : FD_TOP;
 	if (before.rlim_cur < raised.rlim_cur)
 		host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &raised, 0);
 	return before;
@@ -46,18 +47,29 @@ struct rlimit guise_fd_raise(void)
 
 void guise_fd_restore(struct rlimit before)
 {
-	if (before.rlim_cur < FD_LEAST)
+	if (before.rlim_cur < FD_TOP && before.rlim_cur < before.rlim_max)
 		host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &before, 0);
 }
 
 int guise_fd_copy(int fd)
 {
-	long copy = host_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest_own());
+	struct rlimit limit = guise_fd_raise();
+	long copy = host_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest_own(limit.rlim_max));
 
 	/* Nothing free up there: anywhere is better than nowhere. */
 	if (copy == -EMFILE || copy == -EINVAL)
 		copy = host_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
+	guise_fd_restore(limit);
 	return (int)copy;
+}
+
+int guise_fd_onto(int fd, int own, int flags)
+{
+	struct rlimit limit = guise_fd_raise();
+	long ret = host_sys(SYS_dup3, fd, own, flags);
+
+	guise_fd_restore(limit);
+	return (int)ret;
 }
 
 /*
@@ -66,9 +78,11 @@ int guise_fd_copy(int fd)
  */
 int guise_fd_high(int fd)
 {
+	struct rlimit limit = { FD_TOP, FD_TOP };
 	int moved;
 
-	if (fd < lowest_own()) {
+	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
+	if (fd < lowest_own(limit.rlim_max)) {
 		moved = guise_fd_copy(fd);
 		if (moved >= 0) {
 			host_sys(SYS_close, fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The bells: eventfds that all members have, which wake who sleeps in ppoll(2).
+ * The bells: pipes that all members have, which wake who sleeps in ppoll(2).
  *
  * Promises: who was kicked while it sleeps in ppoll wakes; others hardly do; one that
  * cannot wake, because it is stopped, frozen or in a debugger's hands, costs the others
@@ -18,7 +18,8 @@
  * busy machine gives those who look as little as the late one.
  *
  * A bell for each thread, in its own process alone, would take a descriptor of each thread
- * in each other process. A stack without members has a few only (GUISE_BELLS_ALONE).
+ * in each other process. A stack without members has a few only (GUISE_BELLS_ALONE), and so
+ * has one whose programs may not have many descriptors (guise_bells_for_members()).
  *
  * Limits: one that goes on, and that no tracer has seen do so, sees its bell up to
  * GUISE_PAUSE_MAX later. In simulated time, which waits for it, nobody is late.
@@ -32,8 +33,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 
 #define NEVER            (~0ull)
+#define BELLS_LEAST      8
+#define FDS_FOR_A_BELL   1024 /* of those that a process may have (the hard limit) */
 #define GUISE_BELL_LOOKS 64u
 #define GUISE_BELL_NS    2000000ull
 #define GUISE_PAUSE_MIN  4000000ull
@@ -58,6 +62,18 @@ static int make(void)
 	if (fd < 0)
 		fd = host_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return guise_fd_high((int)fd);
+}
+
+unsigned int guise_bells_for_members(void)
+{
+	struct rlimit limit = { 1024, 1024 };
+
+	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+	if (limit.rlim_max >= (rlim_t)GUISE_BELLS * FDS_FOR_A_BELL)
+		return GUISE_BELLS;
+	return limit.rlim_max > (rlim_t)BELLS_LEAST * FDS_FOR_A_BELL
+		       ? (unsigned int)(limit.rlim_max / FDS_FOR_A_BELL)
+		       : BELLS_LEAST;
 }
 
 int guise_bells_make(struct guise_stack *s, unsigned int n)

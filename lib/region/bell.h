@@ -7,6 +7,8 @@
 
 #define GUISE_BELLS_ALONE 4 /* of a stack that no other process joins */
 
+/* How many the members should have: each has a descriptor of each. */
+unsigned int guise_bells_for_members(void);
 /* Makes bells until there are n, in the creator of a stack. 0, or -errno with a sentence. */
 int guise_bells_make(struct guise_stack *s, unsigned int n);
 

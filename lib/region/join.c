@@ -224,7 +224,7 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 				 int *err)
 {
 	struct guise_stack *s = guise_pages(sizeof(*s)); /* a handler may be the first to join */
-	int at = GUISE_JOIN_FIXED_FDS;
+	int at = GUISE_JOIN_FIXED_FDS + (int)r->bells;
 
 	if (!s || !r->fds) {
 		*err = s ? guise_fail(EPROTO, "join: an answer without descriptors")
@@ -243,7 +243,7 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 	s->alive = guise_fd_high(fd[2]);
 	s->pump_bell = -1;
 	for (int i = 0; i < GUISE_BELLS; i++)
-		s->bell[i] = guise_fd_high(fd[3 + i]);
+		s->bell[i] = i < (int)r->bells ? guise_fd_high(fd[GUISE_JOIN_FIXED_FDS + i]) : -1;
 	for (int i = 0; i < GUISE_MAX_LINKS; i++)
 		for (int k = 0; k < GUISE_LINK_FDS; k++)
 			s->port[i].fd[k] = k < r->links[i] ? guise_fd_high(fd[at++]) : -1;
@@ -252,6 +252,9 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 	if (!*err && s->region->base != r->base)
 		*err = guise_fail(EPROTO, "join: the holder says %#lx, its region %#lx",
 				  (unsigned long)r->base, (unsigned long)s->region->base);
+	if (!*err && s->region->bells != r->bells)
+		*err = guise_fail(EPROTO, "join: the holder says %u bells, its region %u", r->bells,
+				  s->region->bells);
 	if (!*err)
 		*err = attach_links(s);
 	if (*err) {

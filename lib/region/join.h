@@ -8,8 +8,8 @@
  * own and sends one end of it over the ticket, with a request. The holder
  * answers on that private pair, once, with the descriptors of the stack:
  *
- *	region memfd, image file, alive pipe (read end), the bells' eventfds,
- *	then the descriptors of each link, as many as links[] says
+ *	region memfd, image file, alive pipe (read end), as many bells as
+ *	the answer says, then the descriptors of each link, as many as links[] says
  *
  * The private pair stays open as the member's control channel. It is
  * close-on-exec, so its hang-up tells the holder that the program is gone,
@@ -35,8 +35,9 @@
 #include <stdint.h>
 
 #define GUISE_JOIN_MAGIC     0x6e694f4aU
-#define GUISE_JOIN_FIXED_FDS (3 + GUISE_BELLS)
-#define GUISE_JOIN_MAX_FDS   (GUISE_JOIN_FIXED_FDS + GUISE_MAX_LINKS * GUISE_LINK_FDS)
+#define GUISE_JOIN_FIXED_FDS 3
+#define GUISE_JOIN_MAX_FDS                                                                         \
+	(GUISE_JOIN_FIXED_FDS + GUISE_BELLS + GUISE_MAX_LINKS * GUISE_LINK_FDS)
 
 enum guise_join_kind {
 	GUISE_JOIN_NOW = 0,
@@ -60,7 +61,7 @@ struct guise_join_reply {
 	uint64_t base;                  /* where the region must be mapped */
 	uint32_t fds;                   /* descriptors that come with this message */
 	uint8_t links[GUISE_MAX_LINKS]; /* how many of them belong to each link */
-	uint32_t pad;
+	uint32_t bells;                 /* ... and how many wake threads (bell.h) */
 	char error[256];
 };
 

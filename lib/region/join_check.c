@@ -27,7 +27,7 @@ int guise_join_check_request(const struct guise_join_request *q, size_t len, int
 
 int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds)
 {
-	unsigned int expected = GUISE_JOIN_FIXED_FDS;
+	unsigned int expected;
 
 	if (len != sizeof(*r) || r->magic != GUISE_JOIN_MAGIC)
 		return guise_fail(EPROTO,
@@ -45,8 +45,10 @@ int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds
 		return r->status < 0
 			       ? 0
 			       : guise_fail(EPROTO, "join: an answer with status %d", r->status);
-	if (!r->fds) /* a place for a process to come */
-		expected = 0;
+	if (r->bells > GUISE_BELLS)
+		return guise_fail(EPROTO, "join: an answer with %u bells", r->bells);
+	/* None come to a place for a process to come. */
+	expected = r->fds ? GUISE_JOIN_FIXED_FDS + r->bells : 0;
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		if (r->links[i] > GUISE_LINK_FDS)
 			return guise_fail(EPROTO, "join: a link with %u descriptors", r->links[i]);

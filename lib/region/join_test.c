@@ -33,9 +33,10 @@ static void judge(void)
 	struct guise_join_reply good = { .magic = GUISE_JOIN_MAGIC,
 					 .abi = GUISE_ABI,
 					 .base = 0x7e9000000000,
-					 .fds = GUISE_JOIN_FIXED_FDS + 2,
+					 .fds = GUISE_JOIN_FIXED_FDS + 5,
+					 .bells = 3,
 					 .links = { [3] = 2 } };
-	const int n = GUISE_JOIN_FIXED_FDS + 2;
+	const int n = GUISE_JOIN_FIXED_FDS + 5;
 	struct guise_join_reply r;
 
 	tap(!guise_join_check_request(&q, sizeof(q), 1), "a request");
@@ -142,8 +143,8 @@ static void admits(void)
 		    holder.region->procs[2].start_time && !holder.region->procs[2].dead,
 	    "the region knows it by pid and start time");
 	status = answer_on(pair[0], &r, &fds);
-	tap(!status && r.proc == 2 && r.base == 0x7e9000000000 && fds == GUISE_JOIN_FIXED_FDS + 2 &&
-		    r.links[2] == 2,
+	tap(!status && r.proc == 2 && r.base == 0x7e9000000000 && r.bells == holder.region->bells &&
+		    fds == GUISE_JOIN_FIXED_FDS + (int)r.bells + 2 && r.links[2] == 2,
 	    "the answer has the region, the image, the pipe, the bells and the link");
 	tap(!guise_join_check_reply(&r, sizeof(r), fds), "and the joiner finds it well-formed");
 	tap(guise_server_hear(&server, 2), "the member lives");

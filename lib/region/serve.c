@@ -98,7 +98,7 @@ int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket)
 	ret = host_sys(SYS_pipe2, v->alive, O_CLOEXEC | O_NONBLOCK);
 	if (ret < 0)
 		return guise_fail((int)-ret, "no pipe for the members: %s", strerror((int)-ret));
-	ret = guise_bells_make(s, GUISE_BELLS);
+	ret = guise_bells_make(s, guise_bells_for_members());
 	raise_limit(v);
 	return (int)ret;
 }
@@ -224,8 +224,8 @@ static int gather(const struct guise_server *v, struct guise_join_reply *r, int 
 	fd[n++] = s->memfd;
 	fd[n++] = s->image_fd;
 	fd[n++] = v->alive[0];
-	for (int i = 0; i < GUISE_BELLS; i++)
-		fd[n++] = s->bell[i];
+	for (r->bells = 0; r->bells < s->region->bells; r->bells++)
+		fd[n++] = s->bell[r->bells];
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		if (!s->region->links[i].used)
 			continue;

@@ -619,7 +619,7 @@ static int spawn(spawn_function *host, pid_t *pid, const char *name,
 
 		if (placed) {
 			guise_own_lock(PRELOAD_LOCK_SPAWN);
-			host_sys(SYS_dup3, heir.end, preload.place, 0);
+			guise_fd_onto(heir.end, preload.place, 0);
 		}
 		if (guise_own_locked()) {
 			keep_mask(&own, attributes);
@@ -631,7 +631,7 @@ static int spawn(spawn_function *host, pid_t *pid, const char *name,
 		if (ret)
 			preload_outside_not_after_all();
 		if (placed) {
-			host_sys(SYS_dup3, preload.ticket, preload.place, O_CLOEXEC);
+			guise_fd_onto(preload.ticket, preload.place, O_CLOEXEC);
 			guise_own_unlock(PRELOAD_LOCK_SPAWN);
 		}
 	}

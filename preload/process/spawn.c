@@ -11,10 +11,12 @@
 #include "preload/preload.h"
 
 #include "host/sys.h"
+#include "region/stack.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <spawn.h>
+#include <sys/resource.h>
 
 int preload_spawn_place(void)
 {
@@ -22,7 +24,7 @@ int preload_spawn_place(void)
 
 	if (fd >= 0)
 		return fd;
-	fd = (int)host_sys(SYS_fcntl, preload.ticket, F_DUPFD_CLOEXEC, preload.own_low);
+	fd = guise_fd_copy(preload.ticket);
 	if (fd >= 0 && !__atomic_compare_exchange_n(&preload.place, &none, fd, 0, __ATOMIC_ACQ_REL,
 						    __ATOMIC_ACQUIRE)) {
 		host_sys(SYS_close, fd);
@@ -43,15 +45,23 @@ HOOK int posix_spawn_file_actions_addclose(posix_spawn_file_actions_t *actions, 
 	return HOST(posix_spawn_file_actions_addclose)(actions, fd);
 }
 
+/*
+ * No action names a number from the soft limit on. Where guise's are there, others hardly are,
+ * as only a limit that was higher before can have given them; those the program then finds open.
+ */
 HOOK int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from)
 {
 	int place = preload.stack ? preload_spawn_place() : -1, err = 0;
 	int last = place > preload.ticket ? place : preload.ticket;
+	struct rlimit limit = { INT_MAX, INT_MAX };
 
-	for (; from >= 0 && from <= last && !err; from++)
+	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+	for (; from >= 0 && from <= last && (rlim_t)from < limit.rlim_cur && !err; from++)
 		if (!spared(from))
 			err = HOST(posix_spawn_file_actions_addclose)(actions, from);
-	return err ? err : HOST(posix_spawn_file_actions_addclosefrom_np)(actions, from);
+	if (err || from < 0 || from <= last)
+		return from < 0 ? EBADF : err;
+	return HOST(posix_spawn_file_actions_addclosefrom_np)(actions, from);
 }
 
 HOOK int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int new)

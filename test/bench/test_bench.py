@@ -79,7 +79,7 @@ def test_it_says_itself_whether_a_floor_is_kept() -> None:
 
 
 def test_process_trees_are_measured_beside_the_host() -> None:
-    names = ["join", "fork", "proc-rr", "mixed-rr-4", "mixed-rr-64", "proc-bulk", "accept-rate"]
+    names = ["join", "fork", "proc-rr", "proc-bulk", "mixed-rr-4", "mixed-rr-64", "accept-rate"]
     names[2:2] = [f"call-rate-{processes}" for processes in (1, 2, 4, 16)]
     report = json.loads(run([GUISE, "bench", "--json", "--runs", "1", *names]).expect().text)
     assert [result["name"] for result in report["results"]] == names

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from topology.content import Content
 from topology.namespace import Word
+from topology.process import DEADLINE
 from topology.side import GuiseSide, HostSide, Side
 from topology.user import skip_unless_readable
 
@@ -104,7 +105,11 @@ def test_whom_a_user_makes_is_not_and_that_is_said(
     """No memory of a user's may be in a program with more rights than his."""
     allows(tmp_path, "!use_pty")
     script = "su tester -c 'echo $(sudo -n id -u; sudo -n grep -c memfd:guise /proc/self/maps)'"
-    done = guise.run(*machine, f"{MACHINE}{script}", "sh", tmp_path).expect()
+    with guise.start(*machine, f"{MACHINE}{script}", "sh", tmp_path, options=["-v"]) as process:
+        done = process.finish(DEADLINE).expect()
     assert done.text == "0 0\n"
-    said = "/usr/bin/sudo gains privileges when it starts, so guise is not loaded into it"
-    assert done.errors.count(said) == len(done.errors.splitlines()) == 1, done
+    said, proof = done.errors.splitlines()
+    reason = "/usr/bin/sudo gains privileges when it starts, so guise is not loaded into it"
+    assert said.startswith(f"guise: {reason}"), done
+    outside = "2 programs on the host's stack: /usr/bin/sudo (gains privileges, 2 times)"
+    assert proof.endswith(outside) and "escaped" not in proof, done
