@@ -37,7 +37,7 @@
 #ifndef DECODED
 #define DECODED(number, call)
 #endif
-#if defined(__x86_64__) || defined(EVERY_NUMBER)
+#if defined(SYS_open) || defined(EVERY_NUMBER) /* asm-generic has none of them */
 #define OLD_NUMBER  NUMBER
 #define OLD_DECODED DECODED
 #else

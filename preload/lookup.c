@@ -10,7 +10,7 @@
  *
  * RTLD_NEXT and RTLD_DEFAULT depend on who asks, which the loader knows by the address that its
  * function returns to. They find this library where they should, by its place in the loader's
- * list. So the hooks are a few instructions, which jump to the loader's function in
+ * list. So the hooks are a few instructions (preload/isa/), which jump to the loader's function in
  * these cases; to it, the program itself has called.
  *
  * The loader's dlsym cannot be asked for itself. It is found in the list of loaded objects,
@@ -31,7 +31,7 @@
 typedef void *look_up(void *handle, const char *name);
 typedef void *look_up_version(void *handle, const char *name, const char *version);
 
-/* The loader's; NULL until they are asked for. The hooks below know these names. */
+/* The loader's; NULL until they are asked for. preload/isa/ knows these names. */
 look_up *preload_host_dlsym HIDDEN;
 look_up_version *preload_host_dlvsym HIDDEN;
 
@@ -44,88 +44,6 @@ void *preload_look_up_version(void *handle, const char *name, const char *versio
 /* What the linker knows of this library: its first and its last byte. */
 extern const char __ehdr_start[] HIDDEN;
 extern const char _end[] HIDDEN;
-
-#if defined(__x86_64__)
-__asm__(".text\n"
-	".globl dlsym, dlvsym\n"
-	".type dlsym, @function\n"
-	".type dlvsym, @function\n"
-	"dlsym:\n"
-	"	mov (%rsp), %rdx\n" /* the caller */
-	"	lea 1(%rdi), %rax\n"
-	"	cmp $1, %rax\n" /* RTLD_NEXT is -1, RTLD_DEFAULT is 0 */
-	"	ja preload_look_up\n"
-	"	mov preload_host_dlsym(%rip), %rax\n"
-	"	test %rax, %rax\n"
-	"	jnz 1f\n"
-	"	push %rdi\n"
-	"	push %rsi\n"
-	"	push %rdx\n"
-	"	call preload_find_dlsym\n"
-	"	pop %rdx\n"
-	"	pop %rsi\n"
-	"	pop %rdi\n"
-	"1:	jmp *%rax\n"
-	".size dlsym, . - dlsym\n"
-	"dlvsym:\n"
-	"	mov (%rsp), %rcx\n"
-	"	lea 1(%rdi), %rax\n"
-	"	cmp $1, %rax\n"
-	"	ja preload_look_up_version\n"
-	"	mov preload_host_dlvsym(%rip), %rax\n"
-	"	test %rax, %rax\n"
-	"	jnz 1f\n"
-	"	push %rdi\n"
-	"	push %rsi\n"
-	"	push %rdx\n"
-	"	call preload_find_dlvsym\n"
-	"	pop %rdx\n"
-	"	pop %rsi\n"
-	"	pop %rdi\n"
-	"1:	jmp *%rax\n"
-	".size dlvsym, . - dlvsym\n");
-#elif defined(__aarch64__)
-__asm__(".text\n"
-	".globl dlsym, dlvsym\n"
-	".type dlsym, %function\n"
-	".type dlvsym, %function\n"
-	"dlsym:\n"
-	"	mov x2, x30\n" /* the caller */
-	"	add x16, x0, #1\n"
-	"	cmp x16, #1\n" /* RTLD_NEXT is -1, RTLD_DEFAULT is 0 */
-	"	b.hi preload_look_up\n"
-	"	adrp x16, preload_host_dlsym\n"
-	"	ldr x16, [x16, :lo12:preload_host_dlsym]\n"
-	"	cbnz x16, 1f\n"
-	"	stp x29, x30, [sp, #-32]!\n"
-	"	stp x0, x1, [sp, #16]\n"
-	"	bl preload_find_dlsym\n"
-	"	mov x16, x0\n"
-	"	ldp x0, x1, [sp, #16]\n"
-	"	ldp x29, x30, [sp], #32\n"
-	"1:	br x16\n"
-	".size dlsym, . - dlsym\n"
-	"dlvsym:\n"
-	"	mov x3, x30\n"
-	"	add x16, x0, #1\n"
-	"	cmp x16, #1\n"
-	"	b.hi preload_look_up_version\n"
-	"	adrp x16, preload_host_dlvsym\n"
-	"	ldr x16, [x16, :lo12:preload_host_dlvsym]\n"
-	"	cbnz x16, 1f\n"
-	"	stp x29, x30, [sp, #-48]!\n"
-	"	stp x0, x1, [sp, #16]\n"
-	"	str x2, [sp, #32]\n"
-	"	bl preload_find_dlvsym\n"
-	"	mov x16, x0\n"
-	"	ldr x2, [sp, #32]\n"
-	"	ldp x0, x1, [sp, #16]\n"
-	"	ldp x29, x30, [sp], #48\n"
-	"1:	br x16\n"
-	".size dlvsym, . - dlvsym\n");
-#else
-#error "guise: no dlsym for this processor"
-#endif
 
 /* ---- symbols of an object ------------------------------------------------------------ */
 

@@ -224,19 +224,6 @@ static inline int stack_fd(int fd)
 						: preload_stale(fd);            \
 	} while (0)
 
-/*
- * A child in its parent's memory may have been given nothing for its thread-local
- * storage, errno and what guise has there: Chromium's, that goes to an empty root.
- */
-static inline bool preload_without_storage(void)
-{
-#ifdef __x86_64__
-	return !__builtin_thread_pointer(); /* which stands in the storage itself */
-#else
-	return false;
-#endif
-}
-
 /* As libc returns it: -1 and errno. */
 static inline long libc_result(long ret)
 {

@@ -17,6 +17,7 @@
  */
 #include "preload/preload.h"
 #include "host/signal.h"
+#include "host/fd.h"
 #include "host/sys.h"
 #include "region/join.h"
 #include "region/slot.h"

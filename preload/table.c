@@ -8,6 +8,7 @@
  */
 #include "preload/preload.h"
 
+#include "host/fd.h"
 #include "host/sys.h"
 #include "preload/locks.h"
 #include "region/stack.h"

@@ -42,6 +42,7 @@
 #include "holder/members/tracer.h"
 
 #include "host/sys.h"
+#include "isa/isa.h"
 #include "region/finish.h"
 #include "region/process.h"
 #include "region/pump.h"
@@ -221,22 +222,16 @@ static bool ends_init(pid_t tid, int sig, const siginfo_t *info)
 	       first.inner == 1;
 }
 
-/* Back to the instruction: of int3 the signal comes when it is over. */
+/* Back to the instruction, where the signal came when it was over. */
 static void back(pid_t tid, const siginfo_t *info)
 {
-#if defined(__x86_64__)
 	struct user_regs_struct regs;
 	struct iovec registers = { &regs, sizeof(regs) };
 
-	if (info->si_signo != SIGTRAP || info->si_code != SI_KERNEL ||
-	    request(PTRACE_GETREGSET, tid, NT_PRSTATUS, (unsigned long)&registers))
-		return;
-	regs.rip--;
-	request(PTRACE_SETREGSET, tid, NT_PRSTATUS, (unsigned long)&registers);
-#else
-	(void)tid;
-	(void)info;
-#endif
+	if (info->si_signo == SIGTRAP && info->si_code == SI_KERNEL &&
+	    !request(PTRACE_GETREGSET, tid, NT_PRSTATUS, (unsigned long)&registers) &&
+	    guise_isa_before_trap(&regs))
+		request(PTRACE_SETREGSET, tid, NT_PRSTATUS, (unsigned long)&registers);
 }
 
 static void signalled(struct tracer *t, pid_t tid, int sig, enum __ptrace_request go_on)

@@ -17,7 +17,7 @@
 #define GUISE_CONTRACT_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   13 /* raise when anything in this file or in layout.h changes */
+#define GUISE_ABI   14 /* raise when anything in this file or in layout.h changes */
 
 #ifndef __ASSEMBLY__
 
@@ -93,8 +93,11 @@ struct guise_image {
 	uint64_t copy_start, copy_end; /* a fault in here ... */
 	uint64_t copy_fixup;           /* ... continues there */
 	uint64_t data_end;             /* end of bss */
-	uint64_t redo;                 /* where a call of a host service is made anew ... */
-	uint64_t leave_load;           /* ... and where the way out is read; isa_*.S */
+	/* Instructions (isa_*.S): where a call of a host service is made anew, where the way
+	 * out is read; up to each end a register may have what was read. */
+	uint64_t redo, redo_end;
+	uint64_t leave_load, leave_load_end;
+	uint64_t adopt; /* void adopt(uint64_t *host_sp, void (*go)(void)) */
 	uint64_t text_end;
 	uint64_t refuse; /* uint32_t: while set, no copies to and from programs */
 	/* From here on written by the port's C code, not by the link script. */

@@ -11,13 +11,14 @@
  * of what there is. What another thread sets as the soft limit in the same
  * moment may be lost.
  */
+#include "host/fd.h"
+
 #include "host/sys.h"
-#include "region/stack.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
-#include <sys/resource.h>
+#include <stdint.h>
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U

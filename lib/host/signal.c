@@ -28,10 +28,7 @@
 #include "host/locks.h"
 #include "host/probe.h"
 #include "host/sys.h"
-#include "region/bell.h"
-#include "region/slot.h"
-#include "region/stack.h"
-#include "region/wait.h"
+#include "isa/isa.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,7 +39,6 @@
 #define HELD_MAX        8
 #define KERNEL_SIGSET   8 /* bytes of a signal set in system calls */
 #define KERNEL_SIGRTMIN 32
-#define PLACE           (1ull << 32)
 
 struct held {
 	int sig;
@@ -62,6 +58,7 @@ static __thread unsigned long blocked __attribute__((tls_model("initial-exec")))
 static bool (*trap)(siginfo_t *info, ucontext_t *uc);
 static struct sigaction program[NSIG];
 static bool sandboxed;
+static const struct guise_signal_stacks *stacks; /* NULL: this process has none yet */
 
 static void handler(int sig, siginfo_t *info, void *context);
 
@@ -97,36 +94,17 @@ static int guise_real_sigaction(int sig, const struct sigaction *act, struct sig
 					    : next_action(sig, act, old);
 }
 
-static unsigned long *counter(ucontext_t *uc)
-{
-#if defined(__x86_64__)
-	return (unsigned long *)&uc->uc_mcontext.gregs[REG_RIP];
-#else
-	return (unsigned long *)&uc->uc_mcontext.pc;
-#endif
-}
-
-/* A fault in a guarded copy of one of this process's stacks, or in a probe of
- * memory, is repaired. */
+/* A fault in a probe of memory, or in what the stacks guard, is repaired. */
 static bool repair(ucontext_t *uc)
 {
-	unsigned long *pc = counter(uc);
-	struct guise_stack *s;
+	unsigned long *pc = guise_isa_counter(uc);
 	uintptr_t fixup = guise_probe_fixup(*pc);
 
-	if (fixup) {
+	if (!fixup && stacks)
+		fixup = stacks->fixup(*pc);
+	if (fixup)
 		*pc = fixup;
-		return true;
-	}
-	for (s = guise_stacks(); s; s = s->next) {
-		unsigned long base = s->region->base;
-
-		if (*pc >= base + s->image->copy_start && *pc < base + s->image->copy_end) {
-			*pc = base + s->image->copy_fixup;
-			return true;
-		}
-	}
-	return false;
+	return fixup;
 }
 
 static bool send_to_self(int sig, const siginfo_t *info)
@@ -159,9 +137,7 @@ static void send_again(int sig, const siginfo_t *info)
 
 static void hold(int sig, siginfo_t *info, ucontext_t *uc)
 {
-	struct guise_slot *slot = guise_here.slot;
 	unsigned long bit = 1ul << (sig - 1);
-	uint32_t word;
 
 	if (!sandboxed && !(bit & GUISE_UNBLOCKED)) {
 		/* All of them: the kernel may have begun several handlers at once, and the
@@ -175,18 +151,8 @@ static void hold(int sig, siginfo_t *info, ucontext_t *uc)
 		kept++;
 	}
 	guise_signals.deferred = 1;
-	if (!slot)
-		return;
-	/* Should the thread be about to sleep, it does not. */
-	word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE);
-	while (word == GUISE_WORD_SPIN || word == GUISE_WORD_FUTEX || word == GUISE_WORD_POLL) {
-		if (!__atomic_compare_exchange_n(&slot->word, &word, GUISE_WORD_KICKED, 0,
-						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-			continue;
-		if (word == GUISE_WORD_POLL)
-			guise_ring_bell(guise_here.stack, slot->bell);
-		break;
-	}
+	if (stacks)
+		stacks->wake();
 }
 
 /* What the host would do without a handler. */
@@ -210,15 +176,6 @@ static void reset_action(int sig)
 	program[sig].sa_handler = SIG_DFL;
 	if (!sandboxed && sig != SIGSEGV && sig != SIGBUS && (sig != SIGSYS || !trap))
 		guise_real_sigaction(sig, &program[sig], NULL);
-}
-
-/* Each region has a place of its own, aligned to PLACE; create.c has the list. */
-static bool in_a_region(uintptr_t address)
-{
-	for (const struct guise_stack *s = guise_stacks(); s; s = s->next)
-		if (((uintptr_t)s->region ^ address) < PLACE)
-			return true;
-	return false;
 }
 
 /* The program ends by the signal; this is why, as far as can be known. */
@@ -252,8 +209,8 @@ static void handler(int sig, siginfo_t *info, void *context)
 		if (repaired)
 			return;
 		/* No handler of the program's could go on from inside. */
-		if (guise_signals.inside ||
-		    (program[sig].sa_handler == SIG_DFL && in_a_region((uintptr_t)info->si_addr)))
+		if (guise_signals.inside || (program[sig].sa_handler == SIG_DFL && stacks &&
+					     stacks->has((uintptr_t)info->si_addr)))
 			end_of_spoilt(sig);
 	} else if (guise_signals.inside || guise_own_locked()) {
 		hold(sig, info, context);
@@ -322,12 +279,13 @@ out:
 	return ret;
 }
 
-int guise_fault_handler(void)
+int guise_fault_handler(const struct guise_signal_stacks *of)
 {
 	static const int faults[] = { SIGSEGV, SIGBUS };
 	struct sigaction act;
 	unsigned int i;
 
+	__atomic_store_n(&stacks, of, __ATOMIC_RELEASE);
 	for (i = 0; i < 2; i++) {
 		if (guise_real_sigaction(faults[i], NULL, &act))
 			return -errno;

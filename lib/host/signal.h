@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <ucontext.h>
 
 /*
@@ -14,8 +15,18 @@
  */
 int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *old);
 
+/* What the handlers ask of this process's stacks. */
+struct guise_signal_stacks {
+	/* Where a fault at this instruction goes on: the fix-up of a guarded copy; 0: it is none. */
+	uintptr_t (*fixup)(uintptr_t pc);
+	/* A signal is held: should the thread be about to sleep in a stack, it does not. */
+	void (*wake)(void);
+	/* Whether an address is in the memory of a stack. */
+	bool (*has)(uintptr_t address);
+};
+
 /* Installs the handler that turns bad user pointers into EFAULT. */
-int guise_fault_handler(void);
+int guise_fault_handler(const struct guise_signal_stacks *of);
 
 /* From now on function is asked first what a trapped system call means (SIGSYS
  * of syscall user dispatch); false: it is the program's. 0 or -errno. */

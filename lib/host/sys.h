@@ -7,33 +7,9 @@
 #ifndef GUISE_HOST_SYS_H
 #define GUISE_HOST_SYS_H
 
+#include "isa/isa.h"
+
 #include <sys/syscall.h>
-
-#if defined(__x86_64__)
-/* Where they are made: gate.c. */
-long host_sys6(long nr, long a, long b, long c, long d, long e, long f);
-/* A system call instruction with a return behind it. */
-extern void *host_sys_gate;
-#elif defined(__aarch64__)
-static inline long host_sys6(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long x8 __asm__("x8") = nr;
-	register long x0 __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d;
-	register long x4 __asm__("x4") = e;
-	register long x5 __asm__("x5") = f;
-
-	__asm__ volatile("svc #0"
-			 : "+r"(x0)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-			 : "memory", "cc");
-	return x0;
-}
-#else
-#error "guise: no host system call sequence for this processor"
-#endif
 
 /* host_sys(SYS_read, fd, buf, n): 0 to 6 arguments, each cast to long. */
 #define HOST_SYS_N(_0, _1, _2, _3, _4, _5, _6, N, ...) N

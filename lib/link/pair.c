@@ -19,6 +19,7 @@
 #include "link/pair.h"
 #include "guise/guise.h"
 #include "host/memory.h"
+#include "host/fd.h"
 #include "host/sys.h"
 #include "link/backends.h"
 #include "link/frame.h"

@@ -48,6 +48,7 @@
  * written when the last process with the link is killed are lost, as on a wire.
  */
 #include "host/memory.h"
+#include "host/fd.h"
 #include "host/sys.h"
 #include "link/backends.h"
 #include "link/counted.h"

@@ -12,6 +12,7 @@
  *
  * The descriptor does not block. Its state is the link alone, for counting.
  */
+#include "host/fd.h"
 #include "host/sys.h"
 #include "link/backends.h"
 #include "link/frame.h"

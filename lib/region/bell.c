@@ -26,6 +26,7 @@
  */
 #include "region/bell.h"
 
+#include "host/fd.h"
 #include "host/sys.h"
 #include "region/ask.h"
 

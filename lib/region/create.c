@@ -10,6 +10,7 @@
  */
 #include "host/memory.h"
 #include "host/signal.h"
+#include "host/fd.h"
 #include "host/sys.h"
 #include "region/bell.h"
 #include "region/pump.h"
@@ -37,12 +38,6 @@
 #define MEMORY_MIN   (32ull << 20)
 #define MEMORY_USUAL (256ull << 20)
 #define MEMORY_MAX   (BASE_WINDOW - GUISE_OFF_ARENA)
-
-#if defined(__x86_64__)
-#define RELATIVE R_X86_64_RELATIVE
-#else
-#define RELATIVE R_AARCH64_RELATIVE
-#endif
 
 /* Beside this library or program, or where $GUISE_KERNEL says. */
 static int find_image(const struct guise_options *opt, char *path, size_t size)
@@ -149,7 +144,7 @@ static int load_data(struct guise_stack *s, const struct image *im, uint64_t bas
 		/* Room that the linker left over: NONE is 0 on all processors. */
 		if (!ELF64_R_TYPE(rel[i].r_info))
 			continue;
-		if (ELF64_R_TYPE(rel[i].r_info) != RELATIVE || at + 8 > data->p_filesz)
+		if (ELF64_R_TYPE(rel[i].r_info) != guise_isa_relative || at + 8 > data->p_filesz)
 			goto bad;
 		memcpy(copy + at, &value, sizeof(value));
 	}
@@ -306,7 +301,7 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	if (*err)
 		goto fail;
 	guise_stacks_add(s);
-	guise_fault_handler();
+	guise_fault_handler(&guise_stacks_signals);
 	s->region->procs[1].used = 1;
 	s->region->procs[1].pid = (int32_t)host_sys(SYS_getpid);
 	*err = boot(s);

@@ -9,6 +9,7 @@
 #include "region/join.h"
 #include "host/memory.h"
 #include "host/signal.h"
+#include "host/fd.h"
 #include "host/sys.h"
 #include "region/ask.h"
 #include "region/slot.h"
@@ -261,7 +262,7 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 		guise_stack_free(s);
 		return NULL;
 	}
-	guise_fault_handler();
+	guise_fault_handler(&guise_stacks_signals);
 	guise_slots_begin();
 	/* Whoever made this process, there is nothing of its parent's in it any more. */
 	if (!guise_stacks())

@@ -21,6 +21,7 @@
 #include "region/pump.h"
 
 #include "host/signal.h"
+#include "host/fd.h"
 #include "host/sys.h"
 #include "region/bell.h"
 #include "region/bury.h"

@@ -10,7 +10,6 @@
 
 #include <stdbool.h>
 #include <pthread.h>
-#include <sys/resource.h>
 
 struct guise_stack {
 	struct guise_region *region;
@@ -61,6 +60,8 @@ static inline uint32_t guise_slots_end(const struct guise_stack *s)
 struct guise_stack *guise_stacks(void);
 void guise_stacks_add(struct guise_stack *s);
 void guise_stacks_remove(struct guise_stack *s);
+/* What handlers of signals ask of them (signals.c). */
+extern const struct guise_signal_stacks guise_stacks_signals;
 
 /*
  * Maps the region of s->memfd and the text of s->image_fd where the region's
@@ -93,21 +94,5 @@ void guise_sandbox(void);
 
 /* Fills this process's table of host services. */
 void guise_host_ops_init(struct guise_stack *s);
-
-/* Descriptors of guise's own are moved up here, out of the program's way. */
-int guise_fd_high(int fd);
-/* memfd_create(2) as this host wants it, close-on-exec; or -errno. */
-int guise_fd_memory(const char *name, unsigned int flags);
-/*
- * For the time in which a stack's descriptors come and are moved, the soft limit (ulimit -n) is
- * raised, so that they lie above the program's own. What it was before, to be given back; where
- * the host does not allow it nothing is changed.
- */
-struct rlimit guise_fd_raise(void);
-void guise_fd_restore(struct rlimit before);
-/* A copy of fd up there, close-on-exec; fd itself stays. -errno on failure. */
-int guise_fd_copy(int fd);
-/* dup3(2) to a number of guise's own, which may be above the soft limit. */
-int guise_fd_onto(int fd, int own, int flags);
 
 #endif

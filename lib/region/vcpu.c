@@ -128,7 +128,7 @@ static unsigned int look(struct guise_region *r, uint32_t mine, bool starving, u
 	for (unsigned int i = 0; i < budget; i++) {
 		uint32_t v;
 
-		guise_relax();
+		guise_isa_relax();
 		v = __atomic_load_n(&r->vcpu->lock, __ATOMIC_RELAXED);
 		if (is_free(v, starving) && take(r, v, mine))
 			return i;

@@ -44,15 +44,6 @@ static inline uint32_t guise_lock_owner(const struct guise_region *r)
 /* Declares the stack lost, and wakes everybody who waits for it. */
 void guise_declare_dead(struct guise_stack *s);
 
-static inline void guise_relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#else
-	__asm__ volatile("yield" ::: "memory");
-#endif
-}
-
 /* CLOCK_MONOTONIC of the host, nanoseconds. */
 uint64_t guise_host_now(void);
 

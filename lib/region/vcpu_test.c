@@ -119,7 +119,7 @@ static void *take_turns(void *arg)
 		together++;
 		/* Long enough that others find it taken. */
 		for (int i = 0; i < 200; i++)
-			guise_relax();
+			guise_isa_relax();
 		__atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
 		guise_unlock(&stack);
 	}

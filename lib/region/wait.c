@@ -271,7 +271,7 @@ static bool spin_on_word(struct guise_slot *slot)
 				worth = i * 4 + SPIN_MIN > SPIN_MAX ? SPIN_MAX : i * 4 + SPIN_MIN;
 			return true;
 		}
-		guise_relax();
+		guise_isa_relax();
 	}
 	worth -= worth / 4;
 	return false;

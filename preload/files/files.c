@@ -14,6 +14,7 @@
  * c-ares, sees them; programs find the file as it is.
  */
 #include "host/probe.h"
+#include "host/fd.h"
 #include "host/sys.h"
 #include "region/stack.h"
 #include "preload/files/place.h"

@@ -8,6 +8,7 @@
  * In a vfork child nothing is done: the threads are the parent's and go on. A
  * program with a handler for SIGABRT may come back from abort() by a jump.
  */
+#include "preload/isa/isa.h"
 #include "preload/preload.h"
 
 #include "region/stack.h"
@@ -19,7 +20,7 @@ void preload_leave_quietly(void)
 {
 	int saved;
 
-	if (!preload.stack || preload_without_storage())
+	if (!preload.stack || preload_isa_without_storage())
 		return;
 	saved = errno;
 	if (preload.stack->sandboxed || !preload_borrowed())

@@ -29,6 +29,7 @@
 #include "preload/preload.h"
 
 #include "host/probe.h"
+#include "host/fd.h"
 #include "host/sys.h"
 #include "region/heir.h"
 #include "region/stack.h"

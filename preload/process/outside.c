@@ -23,6 +23,7 @@
 #include "preload/preload.h"
 
 #include "host/sys.h"
+#include "isa/isa.h"
 #include "region/ask.h"
 #include "region/stack.h"
 #include "region/vcpu.h"
@@ -43,12 +44,6 @@
 #define INTERPRETS "#!"
 
 #define PATIENCE_NS 200000000ull /* for the holder, once for each program */
-
-#if defined(__x86_64__)
-#define MACHINE EM_X86_64
-#else
-#define MACHINE EM_AARCH64
-#endif
 
 static bool quiet; /* --mode preload was asked for */
 static struct guise_region *header;
@@ -147,7 +142,7 @@ static enum guise_outside_why look_at(const char *path, const char *head, size_t
 	if (n < sizeof(e) || memcmp(head, ELFMAG, SELFMAG))
 		return GUISE_INSIDE;
 	memcpy(&e, head, sizeof(e));
-	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_machine != MACHINE)
+	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_machine != guise_isa_machine)
 		return GUISE_OUTSIDE_MACHINE;
 	for (unsigned int i = 0; i < e.e_phnum; i++) {
 		size_t at = e.e_phoff + i * sizeof(ElfW(Phdr));

@@ -10,6 +10,7 @@
  */
 #include "preload/preload.h"
 
+#include "host/fd.h"
 #include "host/sys.h"
 #include "region/stack.h"
 

@@ -5,6 +5,8 @@
 
 #include "preload/raw/trap.h"
 
+#include <sys/syscall.h>
+
 /* One function for each DECODED number of the list. Its result is the kernel's: -errno. */
 #define DECODED(number, call) long number_##number(const struct preload_arguments *x);
 #include "preload/calls.h"

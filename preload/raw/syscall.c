@@ -13,6 +13,7 @@
 #include "host/probe.h"
 #include "host/sys.h"
 #include "preload/files/place.h"
+#include "preload/isa/isa.h"
 
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
@@ -58,7 +59,7 @@ long number_fstat(const struct preload_arguments *x)
 	return AS_KERNEL(fstat((int)x->a, P(x->b)));
 }
 
-#if defined(__x86_64__)
+#ifdef SYS_open
 long number_open(const struct preload_arguments *x)
 {
 	int fd;
@@ -208,7 +209,7 @@ HOOK long syscall(long nr, ...)
 	/* Nothing is set up for other numbers: malloc is among the callers. */
 	if ((nr == SYS_socket || nr == SYS_io_uring_setup) && !preload_on_stack())
 		return HOST(syscall)(nr, x.a, x.b, x.c, x.d, x.e, x.f);
-	if (preload.ticket < 0 || preload_without_storage())
+	if (preload.ticket < 0 || preload_isa_without_storage())
 		return HOST(syscall)(nr, x.a, x.b, x.c, x.d, x.e, x.f);
 	saved = errno;
 	ret = preload_by_number(nr, &x);

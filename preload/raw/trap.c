@@ -6,7 +6,7 @@
  * made in libc's text (prctl PR_SET_SYSCALL_USER_DISPATCH, Linux 5.11). Any
  * other raises SIGSYS, and what the call means is decided as if it had been
  * made through libc's syscall(). guise makes its own through an instruction
- * that it borrows from libc's getppid() (host/gate.c).
+ * that it borrows from libc's getppid() (isa/x86_64.c).
  *
  * The handler does not make the call: it may stand on a small alternate stack,
  * must not be left by a call that changes the signal mask, and a second signal
@@ -43,6 +43,8 @@
  * SIGSYS must never be blocked (sigmask.c). A program that uses the dispatch for
  * itself (Wine) has it; raw calls of that thread are the program's affair.
  */
+#if defined(__x86_64__)
+
 #include "preload/raw/trap.h"
 
 #include "host/signal.h"
@@ -59,15 +61,6 @@
 #define PR_SYS_DISPATCH_OFF          0
 #define PR_SYS_DISPATCH_ON           1
 #endif
-
-/* Raw calls of a process that cannot be seen are counted by process. */
-static void not_seen(void)
-{
-	if (preload.stack)
-		__atomic_fetch_add(&preload.stack->region->untrapped, 1, __ATOMIC_RELAXED);
-}
-
-#if defined(__x86_64__)
 
 #include <cpuid.h>
 #include <dlfcn.h>
@@ -439,7 +432,7 @@ void preload_trap_thread(void)
 	preload_trap_selector = BLOCK;
 	if (host_sys(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, preload_trap_text,
 		     preload_trap_text_size, &preload_trap_selector))
-		not_seen();
+		preload_trap_not_seen();
 }
 
 void preload_trap_begin(void)
@@ -447,7 +440,7 @@ void preload_trap_begin(void)
 	/* Whether the host's kernel has it: switching off what is off. */
 	if (host_sys(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0) ||
 	    !find_all() || guise_signal_trap(trapped)) {
-		not_seen();
+		preload_trap_not_seen();
 		return;
 	}
 	ready = true;
@@ -455,56 +448,12 @@ void preload_trap_begin(void)
 }
 
 /* The program sets the dispatch of its thread itself, and has done so. */
-static void dispatch_changed(long mode)
+void preload_trap_dispatch_changed(long mode)
 {
 	mine.theirs = mode != PR_SYS_DISPATCH_OFF;
 	if (ready && mine.theirs)
-		not_seen();
+		preload_trap_not_seen();
 	preload_trap_thread();
 }
 
-#else /* the host's kernel has no such dispatch */
-
-void preload_trap_begin(void)
-{
-	not_seen();
-}
-
-bool preload_trapping(void)
-{
-	return false;
-}
-
-void preload_trap_thread(void)
-{
-}
-
-static void dispatch_changed(long mode)
-{
-	(void)mode;
-}
-
 #endif
-
-HOOK int prctl(int option, ...)
-{
-	long b, c, d, e;
-	va_list ap;
-	int ret;
-
-	va_start(ap, option);
-	b = va_arg(ap, long);
-	c = va_arg(ap, long);
-	d = va_arg(ap, long);
-	e = va_arg(ap, long);
-	va_end(ap);
-	/* Without a filter it is a question: whether the host has them. */
-	if (unlikely(option == PR_SET_SECCOMP) && (b != SECCOMP_MODE_FILTER || c))
-		preload_sandbox();
-	if (unlikely(option == PR_SET_PTRACER) && b)
-		preload_let_go();
-	ret = HOST(prctl)(option, b, c, d, e);
-	if (unlikely(option == PR_SET_SYSCALL_USER_DISPATCH) && !ret && preload.stack)
-		dispatch_changed(b);
-	return ret;
-}

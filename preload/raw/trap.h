@@ -11,6 +11,11 @@ void preload_trap_begin(void);
 /* From now on the calling thread's raw calls are seen. Nothing, if they cannot be. */
 void preload_trap_thread(void);
 
+/* The program has set the dispatch of its thread itself: the mode of the prctl. */
+void preload_trap_dispatch_changed(long mode);
+/* Raw calls of a process that cannot be seen are counted by process. */
+void preload_trap_not_seen(void);
+
 /* Whether raw calls of this process can be seen at all. */
 bool preload_trapping(void);
 

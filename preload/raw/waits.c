@@ -101,7 +101,7 @@ long number_pselect6(const struct preload_arguments *x)
 	return ret;
 }
 
-#if defined(__x86_64__)
+#ifdef SYS_select
 long number_select(const struct preload_arguments *x)
 {
 	struct timeval *time = (void *)x->e, copy;

@@ -67,17 +67,32 @@ SYM_FUNC_START(guise_enter)
 SYM_FUNC_END(guise_enter)
 
 SYM_FUNC_START(guise_leave)
-	.globl	guise_leave_load
+	.globl	guise_leave_load, guise_leave_load_end
 	push_registers
 	mov	x9, sp
 	str	x9, [x0]
 guise_leave_load:
 	ldr	x9, [x1]
+guise_leave_load_end:
 	mov	sp, x9
 	str	wzr, [x2]
 	pop_registers
 	ret
 SYM_FUNC_END(guise_leave)
+
+/*
+ * void guise_adopt(u64 *save, void (*go)(void))
+ *
+ * Saves the way back for a section that another thread began: go() continues it,
+ * and guise_leave ends it here.
+ */
+SYM_FUNC_START(guise_adopt)
+	push_registers
+	mov	x9, sp
+	str	x9, [x0]
+	blr	x1
+	brk	#0
+SYM_FUNC_END(guise_adopt)
 
 /*
  * u64 guise_host_call(struct guise_host_ops *ops, u64 a, u64 b, u64 c, u64 at, u64 *redo)
@@ -87,7 +102,7 @@ SYM_FUNC_END(guise_leave)
  * stack pointer that lies in *redo meanwhile: all that is needed lies above it.
  */
 SYM_FUNC_START(guise_host_call)
-	.globl	guise_host_redo
+	.globl	guise_host_redo, guise_host_redo_end
 	push_registers
 	stp	x4, x5, [sp, #-48]!
 	stp	x0, x1, [sp, #16]
@@ -99,6 +114,7 @@ guise_host_redo:
 	ldp	x0, x1, [sp, #16]
 	ldp	x2, x3, [sp, #32]
 	ldr	x9, [x0, x4]
+guise_host_redo_end:
 	blr	x9
 	ldp	x4, x5, [sp], #48
 	str	xzr, [x5]

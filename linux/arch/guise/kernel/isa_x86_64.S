@@ -59,15 +59,30 @@ SYM_FUNC_START(guise_enter)
 SYM_FUNC_END(guise_enter)
 
 SYM_FUNC_START(guise_leave)
-	.globl	guise_leave_load
+	.globl	guise_leave_load, guise_leave_load_end
 	push_registers
 	movq	%rsp, (%rdi)
 guise_leave_load:
+guise_leave_load_end:			/* read and taken at once */
 	movq	(%rsi), %rsp
 	movl	$0, (%rdx)
 	pop_registers
 	ret
 SYM_FUNC_END(guise_leave)
+
+/*
+ * void guise_adopt(u64 *save, void (*go)(void))
+ *
+ * Saves the way back for a section that another thread began: go() continues it,
+ * and guise_leave ends it here.
+ */
+SYM_FUNC_START(guise_adopt)
+	push_registers
+	movq	%rsp, (%rdi)
+	subq	$8, %rsp
+	call	*%rsi
+	ud2
+SYM_FUNC_END(guise_adopt)
 
 /*
  * u64 guise_host_call(struct guise_host_ops *ops, u64 a, u64 b, u64 c, u64 at, u64 *redo)
@@ -77,7 +92,7 @@ SYM_FUNC_END(guise_leave)
  * stack pointer that lies in *redo meanwhile: all that is needed lies above it.
  */
 SYM_FUNC_START(guise_host_call)
-	.globl	guise_host_redo
+	.globl	guise_host_redo, guise_host_redo_end
 	push_registers
 	pushq	%r9
 	pushq	%r8
@@ -93,6 +108,7 @@ guise_host_redo:
 	movq	24(%rsp), %rdx
 	movq	32(%rsp), %rcx
 	movq	40(%rsp), %r8
+guise_host_redo_end:
 	call	*(%rdi,%r8)
 	movq	48(%rsp), %r9
 	movq	$0, (%r9)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Where guise's own descriptors live: out of the program's way. See fd.c. */
+#ifndef GUISE_HOST_FD_H
+#define GUISE_HOST_FD_H
+
+#include <sys/resource.h>
+
+/* Descriptors of guise's own are moved up here, out of the program's way. */
+int guise_fd_high(int fd);
+/* memfd_create(2) as this host wants it, close-on-exec; or -errno. */
+int guise_fd_memory(const char *name, unsigned int flags);
+/*
+ * For the time in which a stack's descriptors come and are moved, the soft limit (ulimit -n) is
+ * raised, so that they lie above the program's own. What it was before, to be given back; where
+ * the host does not allow it nothing is changed.
+ */
+struct rlimit guise_fd_raise(void);
+void guise_fd_restore(struct rlimit before);
+/* A copy of fd up there, close-on-exec; fd itself stays. -errno on failure. */
+int guise_fd_copy(int fd);
+/* dup3(2) to a number of guise's own, which may be above the soft limit. */
+int guise_fd_onto(int fd, int own, int flags);
+
+#endif
