@@ -35,7 +35,7 @@
 static const struct {
 	char release[64];
 	u32 region_size, slot_size, ops_size, proc_size;
-} guise_image_end __used __section(".guise.release") = {
+} guise_image_end __used __section(".guise.release") __aligned(8) = {
 	.release = UTS_RELEASE,
 	.region_size = sizeof(struct guise_region),
 	.slot_size = sizeof(struct guise_slot),
