@@ -4,7 +4,7 @@
  *
  * The whole range is reserved first, in one piece that must be free; then the
  * parts are laid over it. What lies at the base is this process's own (its
- * table of host services), text and constants come from the image's file, the
+ * table of host services), text and constants come from the image (image.c), the
  * rest is the shared memory file.
  */
 #include "host/locks.h"

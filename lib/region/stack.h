@@ -20,7 +20,7 @@ struct guise_stack {
 	unsigned int proc; /* our index in region->procs */
 
 	int memfd;             /* the region */
-	int image_fd;          /* the kernel image's file */
+	int image_fd;          /* the kernel image, or a sealed copy; image.c */
 	int bell[GUISE_BELLS]; /* eventfds of all members: wake who sleeps in ppoll; -1: none */
 	int alive;             /* read end of a pipe: hangs up when the holder is gone; -1 */
 	int control;           /* to the holder; -1 in the creator */

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 from pathlib import Path
 
 import pytest
+from topology.namespace import Word
 from topology.process import run
 from topology.side import BUILD, GUISE
 
@@ -66,7 +68,7 @@ def test_errors_name_the_thing_and_what_would_be_valid() -> None:
 
 # The places of release and region_size in struct guise_image, from its magic number on.
 MAGIC = struct.pack("<Q", 0x4753495545535447)
-RELEASE, REGION_SIZE = 96, 160
+RELEASE, REGION_SIZE = 120, 184
 
 
 def test_image_of_another_build_is_refused(tmp_path: Path) -> None:
@@ -93,6 +95,32 @@ def test_image_that_is_cut_short_is_refused(tmp_path: Path) -> None:
         said, left = stacks("image", short)
         assert said.startswith("create: ENOEXEC: the kernel image "), (size, said)
         assert left == "left: descriptors 0 mappings 0"
+
+
+SPOILS = """
+import os, socket, subprocess, sys
+
+before = socket.create_server(("127.0.0.1", 0))
+with open(sys.argv[1], "r+b") as image:
+    if sys.argv[2] == "cut":
+        image.truncate(0)
+    else:
+        image.write(bytes(os.path.getsize(sys.argv[1])))
+# Code of the stack that has not run yet, and another program that maps it.
+socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).sendto(b"x", ("::1", 9))
+near = socket.create_connection(before.getsockname())
+print(subprocess.run(["cat", "/proc/net/sockstat"], stdout=subprocess.PIPE).stdout.split()[0])
+"""
+
+
+@pytest.mark.parametrize("how", ["cut", "overwritten"])
+def test_an_image_that_is_spoilt_while_it_is_used_is_used_on(how: str, tmp_path: Path) -> None:
+    """As by a newer guise that is copied over the one that runs: the stack has a copy."""
+    for part in ("guise", "guise-holder", "libguise-preload.so", "guise-kernel"):
+        shutil.copy2(BUILD / part, tmp_path / part)
+    spoil: list[Word] = ["/usr/bin/python3", "-c", SPOILS, tmp_path / "guise-kernel", how]
+    done = run([tmp_path / "guise", "run", "--link", "none", "--", *spoil]).expect()
+    assert (done.text, done.errors) == ("b'sockets:'\n", ""), done
 
 
 SENTENCE = "EADDRINUSE: this process already uses the addresses 0x"

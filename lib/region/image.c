@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kernel image's file: found, checked, and laid into a region.
+ *
+ * The image that comes with guise is mapped from a copy in memory, which nobody can change
+ * any more (memfd_create(2), F_ADD_SEALS): a newer one that is written over the file, or
+ * a file that is cut short, would otherwise end each program of the stack by SIGBUS, or
+ * change its code. All members map the same copy. One that was named (options.image,
+ * $GUISE_KERNEL) is mapped itself, so that perf(1) and gdb(1) find its symbols; so is any
+ * where the host maps no program from memory.
+ *
+ * Limits: of its content only what the host side follows is checked: that segments and
+ * relocations lie in the file and in the region, and that it was built with this library.
+ */
+#include "region/image.h"
+
+#include "host/fd.h"
+#include "host/sys.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/memfd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* Beside this library or program, or where $GUISE_KERNEL says. beside: which of the two. */
+static int find(const struct guise_options *opt, char *path, size_t size, bool *beside)
+{
+	const char *name = opt->image ? opt->image : getenv("GUISE_KERNEL");
+	char *slash;
+	Dl_info info;
+	long fd;
+
+	if (name) {
+		if (!realpath(name, path))
+			snprintf(path, size, "%s", name);
+	} else {
+		/* A program's own name may be relative to another directory. And realpath()
+		 * fails on ".." where a sandbox denies what it asks: the name will do. */
+		if (!dladdr((void *)&guise_region_map, &info))
+			info.dli_fname = "";
+		if (!realpath(info.dli_fname, path) && !realpath("/proc/self/exe", path))
+			snprintf(path, size, "./guise");
+		else if (info.dli_fname[0] == '/')
+			snprintf(path, size, "%s", info.dli_fname);
+		slash = strrchr(path, '/');
+		snprintf(slash + 1, size - (size_t)(slash + 1 - path), "guise-kernel");
+	}
+	fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return guise_fail((int)-fd,
+				  "no kernel image at %s: %s (set GUISE_KERNEL or options.image)",
+				  path, strerror((int)-fd));
+	*beside = !name;
+	return guise_fd_high((int)fd);
+}
+
+/* All that is looked at lies in the file: its end. 0: it does not. */
+static uint64_t end_of(const struct guise_image_file *im, uint64_t size)
+{
+	uint64_t end = 0;
+
+	for (unsigned int i = 0; i < im->eh.e_phnum; i++) {
+		const Elf64_Phdr *p = &im->ph[i];
+
+		if (p->p_type != PT_LOAD && p->p_type != PT_DYNAMIC)
+			continue;
+		if (p->p_offset > size || p->p_filesz > size - p->p_offset ||
+		    p->p_memsz < p->p_filesz || p->p_vaddr > GUISE_OFF_ARENA ||
+		    p->p_memsz > GUISE_OFF_ARENA - p->p_vaddr)
+			return 0;
+		if (p->p_offset + p->p_filesz > end)
+			end = p->p_offset + p->p_filesz;
+	}
+	return end;
+}
+
+/* Its end, as end_of(), or -errno with a sentence. */
+static int64_t check(int fd, struct guise_image_file *im)
+{
+	const uint64_t most = sizeof(im->ph) / sizeof(im->ph[0]);
+	struct stat st;
+	uint64_t end;
+
+	if (host_sys(SYS_fstat, fd, &st) ||
+	    host_sys(SYS_pread64, fd, &im->eh, sizeof(im->eh), 0) != sizeof(im->eh) ||
+	    memcmp(im->eh.e_ident, ELFMAG, SELFMAG) || im->eh.e_phentsize != sizeof(im->ph[0]) ||
+	    im->eh.e_phnum > most || im->eh.e_machine != guise_isa_machine)
+		return guise_fail(ENOEXEC, "the kernel image is not a usable ELF file");
+	if (host_sys(SYS_pread64, fd, im->ph, im->eh.e_phnum * sizeof(im->ph[0]), im->eh.e_phoff) !=
+	    (long)(im->eh.e_phnum * sizeof(im->ph[0])))
+		return guise_fail(ENOEXEC, "the kernel image is cut short");
+	end = end_of(im, (uint64_t)st.st_size);
+	return end ? (int64_t)end : guise_fail(ENOEXEC, "the kernel image is cut short");
+}
+
+/* Whether the host lets a program be mapped from it. */
+static bool executable(int fd)
+{
+	long at = host_sys(SYS_mmap, 0, GUISE_HOST_PAGE_MAX, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd,
+			   0);
+
+	if (at < 0)
+		return false;
+	host_sys(SYS_munmap, at, GUISE_HOST_PAGE_MAX);
+	return true;
+}
+
+/* A copy of the first bytes, sealed; -errno. */
+static int copy_sealed(int from, int64_t bytes)
+{
+	long fd = guise_fd_memory("guise-kernel", MFD_ALLOW_SEALING), n = fd;
+	off_t at = 0;
+
+	while (n >= 0 && at < bytes) {
+		n = host_sys(SYS_sendfile, fd, from, &at, bytes - at);
+		if (!n)
+			n = -ENOEXEC; /* it has become shorter */
+	}
+	if (n >= 0)
+		n = host_sys(SYS_fcntl, fd, F_ADD_SEALS, SEALS);
+	if (n >= 0 && executable((int)fd))
+		return guise_fd_high((int)fd);
+	if (fd >= 0)
+		host_sys(SYS_close, fd);
+	return n < 0 ? (int)n : -EACCES;
+}
+
+int guise_image_open(const struct guise_options *opt, struct guise_image_file *im)
+{
+	char path[PATH_MAX];
+	bool beside = false;
+	int fd = find(opt, path, sizeof(path), &beside), copy;
+	int64_t end;
+
+	if (fd < 0)
+		return fd;
+	end = check(fd, im);
+	if (end > 0 && beside) {
+		copy = copy_sealed(fd, end);
+		if (copy >= 0) {
+			host_sys(SYS_close, fd);
+			fd = copy;
+			/* What is mapped is what was checked, whatever the file is by now. */
+			end = check(fd, im);
+		} else if (copy != -EACCES && copy != -EPERM && copy != -EINVAL &&
+			   copy != -ENOSYS) {
+			end = guise_fail(-copy, "the kernel image at %s cannot be copied: %s", path,
+					 strerror(-copy));
+		}
+	}
+	if (end >= 0)
+		return fd;
+	host_sys(SYS_close, fd);
+	return (int)end;
+}
+
+int guise_region_write(const struct guise_stack *s, const void *data, size_t n, uint64_t at)
+{
+	long done = host_sys(SYS_pwrite64, s->memfd, data, n, at);
+
+	if (done == (long)n)
+		return 0;
+	return guise_fail(done < 0 ? (int)-done : ENOSPC, "no memory for the region");
+}
+
+/* Step 3, on the file: nothing is mapped yet. */
+int guise_image_load(struct guise_stack *s, const struct guise_image_file *im, uint64_t base)
+{
+	const Elf64_Phdr *data = NULL, *dyn = NULL;
+	uint64_t rela = 0, relasz = 0, i;
+	Elf64_Rela *rel = NULL;
+	Elf64_Dyn d;
+	char *copy = NULL;
+	int err = -ENOEXEC;
+
+	for (i = 0; i < im->eh.e_phnum; i++) {
+		if (im->ph[i].p_type == PT_LOAD && im->ph[i].p_flags & PF_W)
+			data = &im->ph[i];
+		if (im->ph[i].p_type == PT_DYNAMIC)
+			dyn = &im->ph[i];
+	}
+	if (!data || !dyn || data->p_filesz < sizeof(uint64_t) || dyn->p_vaddr < data->p_vaddr ||
+	    dyn->p_vaddr - data->p_vaddr > data->p_filesz ||
+	    dyn->p_filesz > data->p_filesz - (dyn->p_vaddr - data->p_vaddr))
+		goto bad;
+	copy = malloc(data->p_filesz);
+	if (!copy || host_sys(SYS_pread64, s->image_fd, copy, data->p_filesz, data->p_offset) !=
+			     (long)data->p_filesz)
+		goto bad;
+	for (i = 0; i + sizeof(d) <= dyn->p_filesz; i += sizeof(d)) {
+		memcpy(&d, copy + (dyn->p_vaddr - data->p_vaddr) + i, sizeof(d));
+		if (d.d_tag == DT_RELA)
+			rela = d.d_un.d_ptr;
+		else if (d.d_tag == DT_RELASZ)
+			relasz = d.d_un.d_val;
+	}
+	/* Their file offset: they lie in a segment that is only read. */
+	for (i = 0; i < im->eh.e_phnum && !rel; i++)
+		if (im->ph[i].p_type == PT_LOAD && rela >= im->ph[i].p_vaddr &&
+		    rela < im->ph[i].p_vaddr + im->ph[i].p_filesz) {
+			if (relasz > im->ph[i].p_vaddr + im->ph[i].p_filesz - rela)
+				goto bad;
+			rel = malloc(relasz);
+			if (!rel || host_sys(SYS_pread64, s->image_fd, rel, relasz,
+					     im->ph[i].p_offset + (rela - im->ph[i].p_vaddr)) !=
+					    (long)relasz)
+				goto bad;
+		}
+	if (!rel)
+		goto bad;
+	for (i = 0; i < relasz / sizeof(*rel); i++) {
+		uint64_t at = rel[i].r_offset - data->p_vaddr,
+			 value = base + (uint64_t)rel[i].r_addend;
+
+		/* Room that the linker left over: NONE is 0 on all processors. */
+		if (!ELF64_R_TYPE(rel[i].r_info))
+			continue;
+		if (ELF64_R_TYPE(rel[i].r_info) != guise_isa_relative ||
+		    at > data->p_filesz - sizeof(value))
+			goto bad;
+		memcpy(copy + at, &value, sizeof(value));
+	}
+	err = guise_region_write(s, copy, data->p_filesz, data->p_vaddr);
+	goto out;
+bad:
+	err = guise_fail(ENOEXEC, "the kernel image cannot be relocated: is it complete?");
+out:
+	free(copy);
+	free(rel);
+	return err;
+}
