@@ -54,7 +54,7 @@ static void make_holder(void)
 {
 	int pair[2];
 
-	test_holder(&holder, pair); /* nobody buries here but forget() */
+	test_holder(&holder, pair); /* only forget() buries here */
 	ticket = pair[0];
 	if (guise_server_init(&server, &holder, pair[1]))
 		turns_fail(guise_error(), 0);

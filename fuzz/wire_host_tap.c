@@ -43,7 +43,7 @@ static const char *host_tap_missing(void)
 		return why;
 	}
 	close(fd);
-	/* Nobody but us is to send: no solicitations of the host's own. */
+	/* Only we are to send: no solicitations of the host's own. */
 	fd = open(NO_IPV6, O_WRONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		if (write(fd, "1", 1) != 1)

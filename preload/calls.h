@@ -105,7 +105,7 @@ CALL(preadv64v2, transfer, transfer_positions, "Offset -1 as readv, else ESPIPE.
 NUMBER(preadv2, preadv64v2, (a, P(b), c, d, f))
 CALL(pwritev64v2, transfer, transfer_positions, "Offset -1 as writev, else ESPIPE.")
 NUMBER(pwritev2, pwritev64v2, (a, P(b), c, d, f))
-CALL(lseek, transfer, live_files, "ESPIPE, but for files of the stack.")
+CALL(lseek, transfer, live_files, "ESPIPE, except for files of the stack.")
 NUMBER(lseek, lseek, (a, b, c))
 CALL(lseek64, transfer, live_files, "As lseek.")
 CALL(send, transfer, transfer_forms, "")
@@ -292,9 +292,9 @@ ALIAS(__res_nsearch, res_nsearch)
 ALIAS(__res_nquerydomain, res_nquerydomain)
 ALIAS(__res_nsend, res_nsend)
 
-CLASS(file, "Files are the host's, but for /proc/net, /proc/sys/net, /sys/class/net, \
-/sys/devices/virtual/net and /dev/net/tun, which are the stack's. Who opens /etc/resolv.conf for reading gets the \
-one that is right on the stack, when the host's is not.")
+CLASS(file, "Files are the host's, except /proc/net, /proc/sys/net, /sys/class/net, \
+/sys/devices/virtual/net and /dev/net/tun, which are the stack's. To open /etc/resolv.conf \
+for reading gives the one that is right on the stack, when the host's is not.")
 CALL(open, file, resolv_conf_forms, "")
 OLD_DECODED(open, open)
 CALL(open64, file, resolv_conf_forms, "")

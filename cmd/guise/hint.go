@@ -25,7 +25,7 @@ var otherWords = []struct {
 	{[]string{"strace", "gdb", "debug", "trace"}, "guise detach PID lets a debugger at a program on a stack; guise run -- strace CMD needs no such thing"},
 	{[]string{"dump", "sniff", "pcap"}, "guise capture STACK writes a stack's packets"},
 	{[]string{"check", "diagnose", "test", "verify"}, "guise doctor says what this machine allows"},
-	{[]string{"init", "install", "uninstall"}, "guise setup gives a user a tap of his own, and --undo takes it away"},
+	{[]string{"init", "install", "uninstall"}, "guise setup makes a tap for a user, and --undo takes it away"},
 	{[]string{"netem", "delay"}, "guise path is a path with delay and loss; guise run --netem impairs what one stack sends"},
 	{[]string{"version"}, "guise --version says it"},
 	{[]string{"sysctl", "ip", "ss", "tc", "ping"}, "guise exec STACK -- CMD runs it on a stack that is there, guise run -- CMD on one of its own"},

@@ -68,7 +68,7 @@ const mostServers = 3
 // their name servers, and what the holder itself knows.
 //
 // All that they ask goes through the holder (holder/relay/resolvers.c), unless the stack has
-// no link: then there is nobody to ask but the servers that --dns named.
+// no link: then only the servers that --dns named can be asked.
 func (s *settings) findNames() {
 	host, others := survey.Resolvers()
 	seen := slices.Clone(s.dns[:min(len(s.dns), mostServers)])

@@ -51,8 +51,8 @@ func newRun() *cobra.Command {
 		Long: "Runs a program, and what it starts, on a network stack of its own.\n\n" +
 			"Without --link, and with CAP_NET_ADMIN, guise makes a tap, and has the host forward and translate for\n" +
 			"the stack; all of it is undone when the last program has left the stack. A user without that capability\n" +
-			"has the tap that root made for him once (sudo guise setup), or else goes out through passt, which opens\n" +
-			"sockets of the host's own: the stack's TCP ends there.\n\n" +
+			"has the tap that root made once for this user (sudo guise setup), or else goes out through passt, which\n" +
+			"opens sockets of the host's own: the stack's TCP ends there.\n\n" +
 			"The exit status is the program's own, or 2 for an error in the flags, 125 when guise itself\n" +
 			"fails, 126 when the program cannot be executed, and 127 when it is not found.",
 		Example: "  sudo guise run --cc westwood -v -- curl -T file http://server/\n" +

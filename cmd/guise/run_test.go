@@ -201,7 +201,7 @@ func TestWhatTheHolderRefusesIsNamedAsTheUserWroteIt(t *testing.T) {
 	g := run(t, "--sysctl", "net.ipv4.tcp_sac=0", "--", "true")
 	g.Env = append(g.Env, "FAKE_ERROR=tcp_sac")
 	g.says(t, 2, "--sysctl net.ipv4.tcp_sac=0: tcp_sac cannot be\n")
-	// What the user did not ask for is not his mistake.
+	// What the user did not ask for is not the user's mistake.
 	g = run(t, "--", "true")
 	g.Env = append(g.Env, "FAKE_ERROR=boot")
 	g.says(t, 125, "the stack could not be built: boot cannot be")

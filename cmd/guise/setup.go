@@ -12,7 +12,7 @@ func newSetup() *cobra.Command {
 	s := &setup.Setup{}
 	cmd := &cobra.Command{
 		Use:   "setup [--user NAME]",
-		Short: "Let a user have his own TCP on the wire without root",
+		Short: "Give a user TCP on the wire without root",
 		Long: "Does once what takes root: makes a persistent tap that belongs to the user, and has the host forward\n" +
 			"and translate for what is behind it, after a reboot as well. From then on that user's guise run takes the\n" +
 			"tap without any privilege. What is written and done is listed: + new, = there already, - removed,\n" +
@@ -31,8 +31,8 @@ func newSetup() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&s.User, "user", "", "the user, by `NAME` or number (default: who called sudo)")
-	flags.IntVar(&s.Taps, "taps", 0, "`N` taps of his, for as many stacks at a time (default: 1, or as many as he has)")
+	flags.StringVar(&s.User, "user", "", "the user, by `NAME` or number (default: the one that called sudo)")
+	flags.IntVar(&s.Taps, "taps", 0, "make `N` taps for that user, for as many stacks at a time (default: 1, or as many as there are)")
 	flags.BoolVar(&s.Undo, "undo", false, "take it all back for that user; for all, where none is known")
 	flags.BoolVar(&s.DryRun, "dry-run", false, "print what would be written and done, and do nothing")
 	return cmd

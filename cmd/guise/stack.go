@@ -39,8 +39,8 @@ func lower(h *holder.Holder) (*holder.Summary, error) {
 	return h.Summary(lastWords, nil)
 }
 
-// explainBuild names what the user wrote instead of the plan's line, which he
-// never saw.
+// explainBuild names what the user wrote instead of the plan's line, which the
+// user never saw.
 func explainBuild(p *plan.Plan, err error) error {
 	var signal holder.Interrupted
 	if errors.As(err, &signal) {

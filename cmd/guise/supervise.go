@@ -13,7 +13,7 @@ import (
 )
 
 // catchSignals has the signals that ask guise to end delivered to a channel,
-// but for those that whoever started it wants ignored (nohup).
+// except those that the process that started guise has ignored (nohup).
 func catchSignals(signals ...os.Signal) chan os.Signal {
 	caught := make(chan os.Signal, 16)
 	for _, s := range signals {

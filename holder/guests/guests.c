@@ -16,11 +16,11 @@
  *
  * Everything else is forwarded, with the stack's address in place of the guests': what
  * they send, the answers, ICMP errors about both; and datagrams that come from the wire
- * to ports of the stack on which it has no conversation yet. The stack is no router for
- * anybody else: nothing is forwarded but from and to the guests. Connections are not
+ * to ports of the stack on which it has no conversation yet. The stack is a router for the
+ * guests only: nothing is forwarded except from and to them. Connections are not
  * tracked for TCP, which has no use for it.
  *
- * Whoever may have a ticket may have the namespace, too, and enters it (control.c,
+ * A process that may have a ticket may have the namespace, too, and enters it (control.c,
  * `guise run --stack`).
  *
  * Guests are not members. The stack is theirs while the ticket that the first one
@@ -163,7 +163,7 @@ static void add_untracked(struct nft_batch *b, const char *chain, uint32_t hook)
 	nft_rule_end(&r, b);
 }
 
-/* Nothing is forwarded but what they send, and what belongs to their conversations. */
+/* Only what the guests send is forwarded, and what belongs to their conversations. */
 static void add_forward(const struct guests *g, struct nft_batch *b)
 {
 	const uint32_t translated = TRANSLATED;

@@ -8,7 +8,7 @@
  * thread that is to stand still (SIGSTOP, Ctrl-Z) while it owns the virtual CPU is
  * let run until it does not.
  *
- * How a member notices: not at all, but for time. Nothing is ever injected or
+ * How a member notices: only by time. Nothing is ever injected or
  * held back:
  *
  *	a signal	is passed on at once; each costs the member a stop
@@ -26,7 +26,7 @@
  * then, once more. Who stands still leads no more, and calls end when it goes on that
  * do on the host (slot->still; region/wait.c, region/call.c).
  *
- * An init, pid 1 of a PID namespace, gets no signal that would end it, but for its own faults;
+ * An init, pid 1 of a PID namespace, gets no signal that would end it, except its own faults;
  * and while it is traced not for these either: it would run into the fault for ever. So a thread
  * of an init that stops for a fault without a handler is let go, back at the instruction, and
  * ends by that as on the host.

@@ -44,7 +44,7 @@ type Stack struct {
 
 // MPTCP is about Multipath TCP.
 type MPTCP struct {
-	Enabled        bool       `toml:"enabled" doc:"Makes each TCP socket of the stack's programs a Multipath TCP socket. The addresses of all links but the first are further paths, unless there are endpoints." example:"true" default:"false" flag:"mptcp"`
+	Enabled        bool       `toml:"enabled" doc:"Makes each TCP socket of the stack's programs a Multipath TCP socket. The addresses of all links except the first are further paths, unless there are endpoints." example:"true" default:"false" flag:"mptcp"`
 	AcceptAddAddr  *int       `toml:"accept_add_addr" doc:"How many addresses that a peer announces are taken: 0 to 8." example:"4" default:"8 with enabled, else Linux's 0"`
 	Subflows       *int       `toml:"subflows" doc:"How many further subflows a connection may have: 0 to 8." example:"4" default:"8 with enabled, else Linux's 2"`
 	EndpointTables []Endpoint `toml:"endpoint" doc:"Addresses that are paths of their own."`

@@ -131,8 +131,8 @@ func (e *examination) user() {
 	case len(e.taps) > 0:
 		e.find("user", OK, "", "user %d has no CAP_NET_ADMIN, and needs none: root has set up a tap", os.Geteuid())
 	default:
-		e.find("user", Note, "sudo guise setup, once, gives this user his own TCP on the wire",
-			"user %d has no CAP_NET_ADMIN, and no tap of his own", os.Geteuid())
+		e.find("user", Note, "sudo guise setup, once, gives this user TCP on the wire",
+			"user %d has no CAP_NET_ADMIN, and no tap", os.Geteuid())
 	}
 }
 
@@ -149,8 +149,8 @@ func (e *examination) tun() {
 		unix.Close(fd)
 		e.find("tun", OK, "", "%s can be opened", path)
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
-		e.find("tun", severity, "sudo guise setup opens it to all users, as distributions have it: each still gets no taps but his own",
-			"%s is root's only, so this user can open no tap, not even one of his own", path)
+		e.find("tun", severity, "sudo guise setup opens it to all users, as distributions have it: each user still opens only taps made for that user",
+			"%s is root's only, so this user can open no tap, not even one that guise setup made", path)
 	default:
 		e.find("tun", severity, "modprobe tun, or in a container --device /dev/net/tun; --link passt does without",
 			"%s is not there (%v), so there can be no tap", path, err)

@@ -72,7 +72,7 @@ func knowsGuise(rules []*nftables.Rule) bool {
 	return false
 }
 
-// dropped names whose chain it is, by the chains that he keeps beside it.
+// dropped names the firewall that a chain belongs to, by the other chains in its table.
 func (e *examination) dropped(chain *nftables.Chain, all []*nftables.Chain) {
 	whose, next := "a firewall's", "let packets from and to guise* pass there (iifname \"guise*\" accept; oifname \"guise*\" accept)"
 	for _, other := range all {

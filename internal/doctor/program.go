@@ -71,7 +71,7 @@ type object struct {
 	raw     []int // numbers of system calls that it makes itself
 }
 
-// examineObjects looks into the program and what is loaded with it, but for the C library,
+// examineObjects looks into the program and what is loaded with it, except the C library,
 // whose system calls are the ones that are seen.
 func (p *Program) examineObjects(binary string, seen bool) {
 	loaded, missing := libraries(binary)

@@ -126,7 +126,7 @@ func (l *Locked) acquire(deadline time.Time) (bool, error) {
 		return false, nil
 	}
 	if ours.Uid != uint32(os.Geteuid()) {
-		// Whoever owns it could have us delete what he names.
+		// Its owner could have us undo, and delete, what a journal there names.
 		return false, fmt.Errorf("%s belongs to user %d, not to you (%d); remove it, or name another place in $GUISE_RUNDIR",
 			l.path, ours.Uid, os.Geteuid())
 	}

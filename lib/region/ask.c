@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a member asks of the holder: words of the region and futexes, so that it takes
- * no descriptor, which a program could close, and no system call but futex(2).
+ * no descriptor, which a program could close, and no system call except futex(2).
  *
  * The holder has a thread that sleeps on region->ask; bits in it say what for. A
  * request stands in the asking process's entry of region->procs, one at a time. A vfork child,

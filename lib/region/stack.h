@@ -37,7 +37,7 @@ struct guise_stack {
 	uint32_t ending;             /* thread that ends this process, or 0; leave.c */
 	uint32_t known;              /* to so many threads; slot.c */
 	uint32_t threads_ending;     /* futex: so many give up their slots just now */
-	uint32_t left;               /* nothing is there but this structure */
+	uint32_t left;               /* only this structure is there still */
 	struct guise_slot *end_slot; /* of one that never called before it did so */
 	struct guise_link_port port[GUISE_MAX_LINKS];
 	struct guise_stack *next; /* stacks of this process */
@@ -88,8 +88,8 @@ void guise_stay_after_all(void);
 /* What is called at the end of this process by itself, instead of guise_leave_quietly(). */
 void guise_leave_at_end(void (*leave)(void));
 
-/* sandbox.c: from now on the stacks of this process need no system call of the host
- * but futex, in what moves data and what waits. Cannot be undone. */
+/* sandbox.c: from now on, moving data and waiting need no system call of the host except
+ * futex, on all stacks of this process. Cannot be undone. */
 void guise_sandbox(void);
 
 /* Fills this process's table of host services. */

@@ -5,7 +5,7 @@
  * Promises: to take it while it is free costs one atomic operation. A thread that waits
  * gets it after about GUISE_STARVE_NS for each thread that waits at that time. Processes
  * that do nothing but calls make, together, most of the calls that one alone would make.
- * A waiting thread that dies costs the others nothing but that time.
+ * A waiting thread that dies costs the others that time only.
  *
  * The lock is a word: the owner's slot, and a bit that says that somebody sleeps on the
  * word. A thread that comes takes it whenever it is free, whoever waits: to hand it over

@@ -354,7 +354,7 @@ static void vfork_child_dies(void)
 	r->vcpu->entered = r->dead = r->vcpu->lock = 0;
 }
 
-/* The one who starves was stopped: the lock is not kept for him call after call. */
+/* A thread that starves was stopped: the lock is not kept for it call after call. */
 static void starving_one_is_stopped(void)
 {
 	struct guise_region *r = stack.region;

@@ -9,7 +9,7 @@
  * When there are any, a place with copies of them is made before the host's exec
  * (region/heir.h); the right to it is a descriptor that GUISE_PLACE names, with its
  * inode. This program's own place is buried when its channel hangs up, as at any
- * end. When exec fails nothing has changed but that the new place is dropped.
+ * end. When exec fails the new place is dropped, and nothing else has changed.
  *
  * What passes is marked by the placeholder's inode, not by number. The new program
  * looks through its descriptors and finds its sockets, whatever happened to the

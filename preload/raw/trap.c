@@ -12,7 +12,7 @@
  * must not be left by a call that changes the signal mask, and a second signal
  * could arrive on top of it. It lets the thread continue in guise_trap_entry,
  * on a stack that the thread has for this purpose, with the registers that the
- * instruction found. There the call is made, all registers but rax, rcx and
+ * instruction found. There the call is made, all registers except rax, rcx and
  * r11 get their values back (vector registers, too), and the program goes on.
  * A handler of the program that interrupts such a call and makes a raw one
  * itself continues below, on the same stack. On an alternate stack (sigaltstack)

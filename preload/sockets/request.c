@@ -2,7 +2,7 @@
 /*
  * ioctl.
  *
- * A request on a private socket goes to the stack, but for what concerns the
+ * A request on a private socket goes to the stack, except where it concerns the
  * number: close-on-exec and the receiver of signals are the host's.
  *
  * Programs ask for interfaces on any socket they have at hand, an AF_UNIX one

@@ -6,7 +6,7 @@
  * sendfile() reads and sends, in pieces of a size that stays in the cache. The
  * file's position, or the caller's offset, moves by what was sent, also when
  * the socket takes less than was read. Files that have no positions (pipes,
- * sockets) are refused, as the kernel refuses them, but that a socket may be
+ * sockets) are refused, as the kernel refuses them, except that a socket may be
  * sent into a pipe.
  *
  * splice() copies as well: it looks at what the source has (MSG_PEEK, tee()),

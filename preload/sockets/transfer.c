@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Moving data. The stack reads and writes the program's buffers itself, bad
- * ones give EFAULT; so there is nothing to do here but to find the descriptor.
+ * ones give EFAULT; so all there is to do here is to find the descriptor.
  * What only makes sense with a position in a file, the stack refuses (ESPIPE).
  */
 #include "preload/wait/cancel.h"

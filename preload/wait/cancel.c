@@ -18,7 +18,7 @@
  * A thread that asks for asynchronous cancellation (iperf3's do) must not end
  * inside the stack, where it may hold the virtual CPU or a leader's place. So
  * libc never hears of it: to libc cancellation stays deferred, and the handler is
- * a cancellation point wherever the thread is but inside the stack. Such a thread
+ * a cancellation point wherever the thread is, except inside the stack. Such a thread
  * ends late if it blocks the signal.
  */
 #include "preload/wait/cancel.h"

@@ -133,7 +133,7 @@ CASE(aio_in_order)
 	stream_pair(fd);
 	for (int i = 0; i < 8; i++) {
 		cb[i] = request(fd[0], &byte[i], 1);
-		/* The last two overtake all but the first, which has begun. */
+		/* The last two overtake all except the first, which has begun. */
 		cb[i].aio_reqprio = i < 6 ? 5 : 3;
 		SHOW(aio_read(&cb[i]));
 	}

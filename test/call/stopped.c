@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A process that is stopped while it waits in a call, and goes on: the call waits on, but for those
- * that signal(7) names, which end with EINTR.
+ * A process that is stopped while it waits in a call, and goes on: the call waits on, except the
+ * calls that signal(7) names, which end with EINTR.
  */
 #include "call.h"
 

@@ -4,7 +4,8 @@
 The programs beside this file consist of cases. A case makes calls, in every state and with every
 argument that one can think of, and prints what each returned: results, errors, lengths, bytes,
 events, and whether it waited. Each case runs on the host and on guise, and what it prints must be
-equal but for differences.toml. errors.toml says which errors the manual names for each call.
+equal, except for what differences.toml names. errors.toml says which errors the manual names for
+each call.
 """
 
 from __future__ import annotations

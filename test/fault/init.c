@@ -96,6 +96,6 @@ int main(int argc, char **argv)
 	}
 	if (waitpid(pid, &status, 0) != pid)
 		return 1;
-	printf("status %#x\n", (unsigned int)status & ~0x80u); /* but for the core */
+	printf("status %#x\n", (unsigned int)status & ~0x80u); /* without the bit for a core */
 	return 0;
 }

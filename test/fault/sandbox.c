@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sandbox ADDRESS PORT BYTES HOW: connects, gives up all system calls but read, write,
+ * sandbox ADDRESS PORT BYTES HOW: connects, gives up all system calls except read, write,
  * close, futex and exit, as strict as sshd's child is and more, and sends so many
  * bytes, which come back. A filter that is hit kills. Prints "ok". HOW says by
  * which call the filter is installed: prctl or seccomp.

@@ -13,7 +13,7 @@ from topology.process import Finished, Process, eventually
 from topology.side import BUILD, DENY, GUISE
 
 KILLED = BUILD / "test" / "fault" / "killed"
-# Connections that have ended take memory for a minute, but for so many.
+# Connections that have ended take memory for a minute: only so many of them are kept.
 FEW = ("--sysctl", "net.ipv4.tcp_max_tw_buckets=64")
 ON_GUISE: tuple[Word, ...] = (GUISE, "run", "--link", "none", *FEW, "--")
 LOADS = ("bulk", "rr", "light")

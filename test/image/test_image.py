@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is built may be shared between processes and loaded into any program: its pages are
-either written or executed, its code is never patched, and it brings no names but its own."""
+either written or executed, its code is never patched, and it brings only its own names."""
 
 import re
 import subprocess

@@ -88,7 +88,7 @@ CASE(raw_calls)
 }
 
 #if defined(__x86_64__)
-/* All registers but rax, rcx and r11 are the program's. */
+/* All registers except rax, rcx and r11 are the program's. */
 CASE(raw_registers)
 {
 	unsigned long in[6] = { 0xb, 0x12, 0x13, 0x14, 0x15, 0xb9 }, out[6] = { 0 }, v[2] = { 0 };

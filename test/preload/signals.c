@@ -202,7 +202,7 @@ CASE(cancel_pending)
 	SHOW(recv(udp[0], buf, 1, MSG_DONTWAIT));
 }
 
-/* Ends anywhere but where it cannot be seen to have been: in a call, or between two. */
+/* Its end may come anywhere, in a call or between two, and nothing may show where. */
 static void *busy_sender(void *data)
 {
 	int type;

@@ -14,7 +14,7 @@ MOST = 100_000
 
 
 def fill(address: tuple[str, int], listener: socket.socket, kept: list[socket.socket]) -> None:
-    """Returns never but by an error of the stack."""
+    """Returns only by an error of the stack."""
     while len(kept) < MOST:
         client = socket.socket()
         kept.append(client)

@@ -457,7 +457,7 @@ def test_stack_of_another_user_cannot_be_used(named: Named, user: User) -> None:
 
 
 def test_a_user_without_root_has_named_stacks(named: Named, user: User) -> None:
-    """In a folder of his own; ping has no capabilities there, and works."""
+    """In a folder of the user's own; ping has no capabilities there, and works."""
     named.folder.chmod(0o755)
     path = named.write(ALONE)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A user without root: a user id that nothing else has, no capabilities, a fresh home directory.
-What he runs on guise goes out through passt, which opens sockets of the namespace far itself."""
+What this user runs on guise goes out through passt, which opens sockets of the namespace far."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def make_way_out(far: Namespace) -> None:
 
 
 class UserSide(GuiseSide):
-    """A stack of that user; what he says of links is nothing but the addresses."""
+    """A stack of that user; of its link it is told only the addresses."""
 
     def __init__(self, far: Namespace, run_dir: Path, user: User) -> None:
         super().__init__(far, run_dir, number=NUMBER, paths=0)

@@ -221,7 +221,7 @@ def test_urgent_data_is_urgent_in_its_place(far: Namespace, tun: GuiseSide) -> N
 
 
 def test_a_reader_that_stands_still_stops_the_writer(far: Namespace, tun: GuiseSide) -> None:
-    """Nothing is gathered on the way but what sockets hold."""
+    """Nothing is gathered on the way, except what sockets hold."""
     script = (
         "import socket, sys, select\n"
         "with socket.create_connection((sys.argv[1], int(sys.argv[2])), 30) as c:\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""--mode tun by a user without root, who needs user namespaces and a /dev/net/tun that he may
+"""--mode tun by a user without root: it needs user namespaces, and a /dev/net/tun that the user may
 open."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def runs(machine: Machine, *words: Word, flags: tuple[str, ...] = ()) -> Finishe
 
 
 def test_a_user_has_a_namespace_of_his_own(machine: Machine) -> None:
-    """On the tap that root once set up for him, his program's TCP is the stack's on the wire."""
+    """On the tap that root once made for the user, a program's TCP is the stack's on the wire."""
     machine.run(GUISE, "setup", "--user", str(USER)).expect()
     answer = ["socat", "-d", "-d", "TCP4-LISTEN:7000,fork", "SYSTEM:echo $SOCAT_PEERADDR"]
     with machine.far.start(*answer) as server:
@@ -38,7 +38,7 @@ def test_a_user_has_a_namespace_of_his_own(machine: Machine) -> None:
         done = runs(machine, "socat", "-u", "TCP:192.0.2.1:7000", "-", flags=("--cc", "westwood"))
         assert done.expect().text == "192.0.2.2\n"
         assert proof(done)["cc"] == "westwood" and proof(done)["reach"] == "on the wire"
-    # Who he is, what he may bind, and that his programs have no rights over it.
+    # The user's ids, the ports that may be bound, and that programs have no rights over the stack.
     seen = runs(machine, "sh", "-c", "id -u; id -g; grep CapEff /proc/self/status").expect().text
     assert seen.split() == [str(USER), str(USER), "CapEff:", "0" * 16]
     runs(machine, "ping", "-c1", "-W30", "192.0.2.1").expect()
@@ -83,7 +83,7 @@ def test_what_is_missing_is_said_and_nothing_is_left(
 
 
 def test_a_user_has_guests_on_his_named_stack(machine: Machine) -> None:
-    """He enters the user namespace that his stack was given."""
+    """The user enters the user namespace that the stack was given."""
     busybox = "/run/bin/busybox"
     machine.shell(f"cp /bin/busybox {busybox}")
     machine.shell("printf 'guests = true\\n[[link]]\\nkind = \"none\"\\n' > /run/bin/own.toml")

@@ -102,7 +102,7 @@ def test_whom_root_makes_is_on_the_stack(
 def test_whom_a_user_makes_is_not_and_that_is_said(
     guise: GuiseSide, machine: list[Word], tmp_path: Path
 ) -> None:
-    """No memory of a user's may be in a program with more rights than his."""
+    """No memory of a user's may be in a program with more rights than that user has."""
     allows(tmp_path, "!use_pty")
     script = "su tester -c 'echo $(sudo -n id -u; sudo -n grep -c memfd:guise /proc/self/maps)'"
     with guise.start(*machine, f"{MACHINE}{script}", "sh", tmp_path, options=["-v"]) as process:
