@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where guise's own descriptors live. A program expects its first open() to
- * give 3, may close or dup2() over any low number, and may count on as many as
- * its soft limit says. So guise moves its own above that limit, where no call
- * gives a number any more: the limit is raised for the moment, which only the
- * making of a number heeds. They stand not above 4096, because the host's
- * kernel keeps a table as long as the highest number.
+ * The numbers of guise's own descriptors. A program expects its first open() to
+ * give 3, may close or dup2() over any low number, and may use as many as
+ * its soft limit allows. So guise moves its own descriptors above that limit, where no call
+ * of the program gets a number. To do so it raises the limit for a moment: the host checks
+ * it only when a number is given. They stay below 4096, because the host's kernel keeps a
+ * table as long as the highest number.
  *
- * Limits: where the hard limit is not above the soft one, they are near the top
- * of what there is. What another thread sets as the soft limit in the same
- * moment may be lost.
+ * Limits: where the hard limit is not above the soft one, their numbers are just below it.
+ * If another thread sets the soft limit at the same moment, its change may be lost.
  */
 #include "host/fd.h"
 

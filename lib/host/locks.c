@@ -5,24 +5,25 @@
  *
  * The rule:
  *
- *   - Every lock is one of those that are numbered here and in preload/locks.h; so is what
- *     happens once (guise_own_once()). There are no other mutexes and no other flags that
- *     somebody waits for in lib/ and preload/ (test/build/test_rules.py looks for them).
- *   - Who holds one has all signals blocked, so that no handler of the program waits for a lock
- *     that its own thread holds. Those that must never be blocked (SIGSEGV, SIGBUS, SIGSYS) are
- *     kept back by guise's handler until then, unless they say that memory is not there.
- *   - They are taken in the order of their numbers. What is called under one may wait for the
- *     host's kernel, and for no other thread of the program: no name is looked up under
- *     one, nothing is received.
- *   - Whoever forks holds all of them, so that what they guard is whole in the child, and all
- *     are free there.
- *   - None of them is needed on the way of a call that moves data or waits: they cost two
- *     system calls.
+ *   - Every lock is one of those that are numbered here and in preload/locks.h; so is what is
+ *     done once (guise_own_once()). lib/ and preload/ have no other mutexes, and no other flags
+ *     that a thread waits for (test/build/test_rules.py looks for them).
+ *   - A thread that holds one has all signals blocked, so that no handler of the program waits
+ *     for a lock that its own thread holds. SIGSEGV, SIGBUS and SIGSYS must never be blocked:
+ *     guise's handler holds them back until the lock is given up, unless they report that
+ *     memory is not there.
+ *   - They are taken in the order of their numbers. A thread that holds one may wait for the
+ *     host's kernel, and for no other thread of the program: it looks up no name and receives
+ *     nothing.
+ *   - A thread that forks holds all of them. So what they guard is complete in the child, where
+ *     all of them are free.
+ *   - No call that moves data or waits needs one: to take and give one up costs two system
+ *     calls.
  *
- * How a child has them free: they lie in a page that the host's kernel empties in children with
- * memory of their own (MADV_WIPEONFORK, Linux 4.14), however they are made. Where it does not
- * know how, the child of a fork that is seen empties it by itself. A child that shares its
- * parent's memory (vfork) shares the locks.
+ * How they are free in a child: they lie in a page that the host's kernel clears in every child
+ * with memory of its own (MADV_WIPEONFORK, Linux 4.14). On an older host the child of a fork
+ * that guise sees clears it by itself. A child that shares its parent's memory (vfork) shares
+ * the locks.
  *
  * Memory has its rule, too: memory.c.
  */

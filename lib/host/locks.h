@@ -27,19 +27,22 @@ bool guise_own_locked(void);
 /* The signals that this thread had blocked before it took the first, as a set of the kernel's. */
 unsigned long guise_own_mask(void);
 
-/* Calls begin() under that lock, once in the life of *begun; it has returned then. */
+/* Calls begin() under that lock, unless *begun says that it was called. When this returns,
+ * begin() has returned as well, in whichever thread. */
 void guise_own_once(unsigned int number, bool *begun, void (*begin)(void));
 
 /*
- * Around whatever makes a child with memory of its own; the thread has all locks between, and may
- * call what takes them. May be nested: each prepare() is followed by one of the others, in both.
+ * Called around every call that makes a child with memory of its own. From prepare() on the
+ * thread has all locks, and may call functions that take them. May be nested: for each prepare()
+ * the parent calls parent() and the child child().
  */
 void guise_own_fork_prepare(void);
 void guise_own_fork_parent(void);
 void guise_own_fork_child(void);
 
-/* A word that is 0 in a child of this process which nobody saw begin. Where the host's kernel
- * knows no such pages it is not. */
+/* A word that is 0 in a child that guise did not see begin: the host's kernel clears it in each
+ * child with memory of its own, and guise_slots_forked() sets it to 1. Kernels before
+ * MADV_WIPEONFORK do not clear it. */
 uint32_t *guise_own_word(void);
 
 #endif

@@ -2,18 +2,20 @@
 /*
  * Memory that is not the heap's.
  *
- * The rule: what a handler of a signal may call (signal-safety(7)), and what a child may call that
- * was made beside other threads, takes nothing from malloc() and gives nothing back to it. For
- * the thread may be in the middle of malloc(), and in a child nobody may ever leave it again.
+ * The rule: a function that the handler of a signal may call (signal-safety(7)), or the child of
+ * a process with several threads, uses neither malloc() nor free(). The interrupted thread may be
+ * in the middle of malloc(); and in the child, a lock of malloc()'s that another thread held
+ * stays taken for ever.
  *
- * What stays is whole pages. What a call needs while it lasts (poll() of many descriptors) comes
- * from a piece that each thread keeps: taking and giving are two additions. A handler that
- * interrupts a call takes what is behind the call's; so does one that interrupts the taking,
- * as it has given all back when that goes on. One that leaves by a jump gives nothing back:
- * an earlier call of the thread does, when it ends, or the thread.
+ * Memory that stays is whole pages. Memory for the length of a call (poll() of many descriptors)
+ * comes from a piece that each thread keeps, in which taking and giving back are two additions. A
+ * handler that interrupts a call takes memory behind the call's. A handler that interrupts the
+ * taking itself does the same, and has given all back before the taking goes on. A handler that
+ * is left by a jump gives nothing back: that happens when an earlier call of the thread ends, or
+ * the thread.
  *
- * The piece grows while nobody uses it, up to ROOM_MOST; a call that needs more, or finds too
- * little left, has pages of its own.
+ * The piece grows while it is not in use, up to ROOM_MOST. A call that needs more than is left in
+ * it gets pages of its own.
  */
 #include "host/memory.h"
 

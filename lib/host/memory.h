@@ -10,8 +10,8 @@ void *guise_pages(size_t bytes);
 void guise_pages_free(void *pages, size_t bytes);
 
 /*
- * For the length of a call: what is taken last is given back first. NULL when there is no memory.
- * It is not zero.
+ * Memory for the length of a call: what was taken last is given back first. NULL when there is
+ * none. It is not cleared.
  */
 void *guise_room_take(size_t bytes);
 void guise_room_give(void *room, size_t bytes);

@@ -73,9 +73,9 @@ static bool allow(const struct guise_stack *s)
 void guise_allow_tracer(struct guise_stack *s)
 {
 	/*
-	 * Without Yama the host's kernel knows no such thing, and has no need for it. A program
-	 * that was executed by one that had allowed it is traced before it comes here; its
-	 * children are not.
+	 * Without Yama the host's kernel does not know this prctl, and it is not needed. With Yama
+	 * a process keeps what it allowed when it executes a program, and so may be traced before
+	 * it gets here. Its children do not inherit that.
 	 */
 	s->tracer_allowed = allow(s);
 	if (s->tracer_allowed && s->region->procs[s->proc].untraced)

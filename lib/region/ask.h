@@ -7,11 +7,11 @@
 
 #include <sys/types.h>
 
-/* Of the member's process (pid 0), or another one. 0; -ESRCH: it is not traced;
- * -ETIMEDOUT: nobody answers. */
+/* Asks for the calling process (pid 0) or another member. 0; -ESRCH: it is not traced;
+ * -ETIMEDOUT: the holder does not answer. */
 int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid);
 
-/* Has joined: lets the holder trace this process where the host asks for that (Yama). */
+/* After joining: lets the holder trace this process, where the host demands that (Yama). */
 void guise_allow_tracer(struct guise_stack *s);
 /* The same in a forked child, before the holder hears of it. */
 void guise_allow_tracer_forked(struct guise_stack *s);
@@ -19,7 +19,7 @@ void guise_allow_tracer_forked(struct guise_stack *s);
 /* In a sandbox: has the holder ring bells, a bit each. */
 void guise_ask_to_ring(struct guise_stack *s, uint64_t bells);
 
-/* Has the holder say what is new in region->outside; nobody waits for that. */
+/* Has the holder print what is new in region->outside. Does not wait for it. */
 void guise_ask_to_tell(struct guise_region *r);
 
 /* In the holder: a thread that answers, by handle(), and rings the bell. 0 or -errno. */

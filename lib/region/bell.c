@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The bells: pipes that all members have, which wake who sleeps in ppoll(2).
+ * The bells: pipes that all members have. They wake threads that sleep in ppoll(2).
  *
- * Promises: who was kicked while it sleeps in ppoll wakes; others hardly do; one that
- * cannot wake, because it is stopped, frozen or in a debugger's hands, costs the others
- * next to nothing.
+ * Promises: a thread that is kicked while it sleeps in ppoll wakes; other threads hardly
+ * ever do; a thread that cannot wake, because it is stopped, frozen or held by a debugger,
+ * costs the others next to nothing.
  *
- * How: a slot has one of them, by its number; another one if that is rung for a slot which
- * has not seen it yet. Slots are given the lowest number that is
- * free; so up to GUISE_BELLS threads have one each, and then a few share one. Who wakes
- * empties its bell at once, before it takes the virtual CPU: no call of the host is made
- * with that. If others have not seen the bell that was rung for them (pending), it is rung
- * again; they are awake too, or soon will be. Who has not seen it after GUISE_BELL_LOOKS
- * such looks in vain and GUISE_BELL_NS is late: the
- * bell is not rung any more, and anew after a pause that grows from
- * GUISE_PAUSE_MIN to GUISE_PAUSE_MAX. It is counted in looks as well as in time, since a
- * busy machine gives those who look as little as the late one.
+ * Which bell: the one that the slot's number gives, or the next one when that is rung for a
+ * slot that has not seen it yet. Slots are given the lowest free number; so up to
+ * GUISE_BELLS threads have a bell each, and beyond that a few threads share one.
  *
- * A bell for each thread, in its own process alone, would take a descriptor of each thread
- * in each other process. A stack without members has a few only (GUISE_BELLS_ALONE), and so
- * has one whose programs may not have many descriptors (guise_bells_for_members()).
+ * Ringing: a thread that wakes empties its bell at once, before it takes the virtual CPU,
+ * because no call of the host is made while it has the virtual CPU. If other slots have not
+ * seen the bell that was rung for them (pending), it is rung again; their threads are awake
+ * too, or soon will be. A slot that has not seen it after GUISE_BELL_LOOKS such repetitions
+ * and after GUISE_BELL_NS is late. Then the bell is no longer repeated for it, and is rung
+ * anew after a pause, which grows from GUISE_PAUSE_MIN to GUISE_PAUSE_MAX. Repetitions
+ * count beside the time because a busy machine may run none of the threads for long.
  *
- * Limits: one that goes on, and that no tracer has seen do so, sees its bell up to
- * GUISE_PAUSE_MAX later. In simulated time, which waits for it, nobody is late.
+ * Why they are shared: with a bell of its own for each thread, every process would need a
+ * descriptor for each thread of every other process. A stack without members has only a few
+ * (GUISE_BELLS_ALONE), and so has one whose programs may not have many descriptors
+ * (guise_bells_for_members()).
+ *
+ * Limits: a late thread that goes on, without a tracer that sees it, may see its bell as
+ * much as GUISE_PAUSE_MAX later. In simulated time no slot is late: the clock waits for it.
  */
 #include "region/bell.h"
 
@@ -157,7 +159,7 @@ void guise_bell_seen(struct guise_region *r, struct guise_slot *slot)
 	slot->belled = 0;
 }
 
-/* Of all slots to whom this bell is owed; how many there are. */
+/* Sets belled of all slots that this bell was rung for. Returns how many there are. */
 static uint32_t set_all(struct guise_stack *s, unsigned int bell, uint32_t belled)
 {
 	uint32_t n = 0;
@@ -194,7 +196,7 @@ static uint64_t now(struct guise_stack *s)
 	return s->ops->clock(s->ops, 0);
 }
 
-/* The bell rang for others than have seen it: true when they are late. */
+/* The bell rang, and slots that it was for have not seen it yet: true when they are late. */
 static bool rang_in_vain(struct guise_stack *s, struct guise_bell *bell)
 {
 	if (s->region->clock_mode != GUISE_CLOCK_REAL)

@@ -5,22 +5,22 @@
  * When the holder hears of it, none of the process's threads runs any more,
  * and what they were doing in the stack stands still:
  *
- *	owning the virtual CPU	not inside the image: the holder owns it now, mends
- *				what the host side keeps (guise_take_over) and gives
- *				it up. Inside, the region is in the middle of a change.
- *				Where the holder is the process's tracer, it has
- *				finished that before the process was dead (finish.c);
- *				else nobody can: the stack is lost
- *	waiting for it		nothing is left but counts of those who wait and starve,
- *				which may be too high: they begin anew
- *	having just given it up	wake-ups that it alone knew of: all are woken
- *	waiting in the stack	as leader, as follower, with a bell rung for it:
- *				its places are taken away, its tasks are for the
- *				reaper in the port
+ *	owning the virtual CPU	not inside the image: the holder becomes the owner, mends
+ *				what the host side keeps (guise_take_over) and gives it
+ *				up. Inside the image: the region is in the middle of a
+ *				change. A holder that traces the process has finished the
+ *				change before the process was dead (finish.c); otherwise
+ *				nobody can, and the stack is lost
+ *	waiting for it		the counts of waiting and starving threads may be too
+ *				high: they begin anew
+ *	having just given it up	it alone knew some wake-ups: all threads are woken
+ *	waiting in the stack	as leader, as follower, with a bell rung for it: these
+ *				entries are removed, and the reaper in the port ends its
+ *				tasks
  *
- * The places may only be touched by who holds the virtual CPU, and the holder's
- * thread that hears of deaths must not wait for that (its owner may be dead,
- * too, and it would not hear of it): it leaves the work to the pump.
+ * Only the owner of the virtual CPU may change these entries. The holder's thread that
+ * hears of deaths must not wait for the virtual CPU: its owner may be dead as well, and
+ * this thread would never hear of that. So it leaves the work to the pump.
  */
 #include "region/bury.h"
 

@@ -12,8 +12,8 @@ void guise_bury(struct guise_stack *s, unsigned int proc);
 void guise_bury_pending(struct guise_stack *s);
 
 /*
- * In the holder: whether the pump still has a burial to do; it is then called
- * again, for a call that comes just as it goes to sleep can pass unheard.
+ * In the holder: whether the pump still has a burial to do. If so this wakes it again: a
+ * wake-up can be missed when it comes just as the pump goes to sleep.
  */
 bool guise_bury_unfinished(struct guise_stack *s);
 

@@ -27,9 +27,9 @@
 #include <signal.h>
 
 /*
- * The process is ending, by another thread (leave.c): this one must not be inside
- * when the host's kernel kills it. Holding the virtual CPU: gives it up, and
- * takes it again should the end come to nothing (an exec that failed).
+ * Another thread is about to end the process (leave.c): this one must not be inside
+ * when the host's kernel kills it. Gives up the virtual CPU, which it holds, and waits. Takes
+ * it again if the process does not end after all (an exec that failed).
  */
 static bool await_end(struct guise_stack *s, struct guise_slot *slot)
 {
@@ -43,8 +43,9 @@ static bool await_end(struct guise_stack *s, struct guise_slot *slot)
 }
 
 /*
- * Its thread was stopped in this wait, and goes on: for the kernel a signal without a handler.
- * Calls that would be begun anew with the rest of their time, which is not known here, sleep on.
+ * Whether the slot's thread was stopped in this wait and has been continued. To the kernel that
+ * is a signal without a handler, which ends some calls. Not so ppoll and pselect6: they would
+ * have to begin anew with the rest of their time, which is not known here; so they sleep on.
  */
 static bool was_stopped(const struct guise_slot *slot)
 {

@@ -7,13 +7,13 @@
  * the port puts a leader into it with a copy of this process's sockets
  * (linux/arch/guise/kernel/heir.c). What the child or the new program then inherits
  * from the host is one descriptor, the end of the place's private pair: its right to
- * that place. Should it never come, or die before it says so, the last copy of the end
- * is closed, and the holder buries the place like that of any member.
+ * that place. If that process never begins, or dies before it has reported on the pair, the
+ * last copy of the end is closed, and the holder buries the place like that of any member.
  *
- * A place is given with all that a process needs to begin, its first thread included: one
- * that has it does not fail for want of room.
+ * A place comes with all that a process needs to begin, a slot for its first thread
+ * included: a process that has a place does not fail for lack of room.
  *
- * Nothing here allocates: the child of a vfork prepares, too.
+ * Nothing here allocates memory, because the child of a vfork prepares places, too.
  */
 #ifndef GUISE_REGION_HEIR_H
 #define GUISE_REGION_HEIR_H
@@ -26,20 +26,20 @@ struct guise_heir {
 };
 
 /*
- * After fork the place has this process's table of descriptors, and what stands in
- * it, and keep, a descriptor of the stack. After exec (n > 0) it has the marked ones.
- * The marks are memory of the stack (GUISE_NR_ALLOC) that is the place's from then on.
- * 0, or -errno with the sentence.
+ * Prepares a place. For a fork (n is 0) it gets a copy of this process's table of
+ * descriptors, the stack's descriptors that are in the table, and keep, one more of them. For
+ * an exec (n > 0) it gets the marked ones. The marks are memory of the stack
+ * (GUISE_NR_ALLOC), which belongs to the place from then on. 0, or -errno with the sentence.
  */
 int guise_heir_prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
 		       struct guise_mark *marks, unsigned int n, int keep);
 /*
- * What the call is to fail with that was to make the process: EAGAIN or ENOMEM, negative,
- * as a host's that has no room for another one. 0: err is 0, or the holder is gone. Then
- * nobody gets a place any more, and a process that goes without can at least do other work.
+ * What fork, clone or exec is to fail with after guise_heir_prepare() gave err: -EAGAIN or
+ * -ENOMEM, as on a host that has no room for another process. 0 when err is 0, or when the
+ * holder is gone: no process gets a place then, and one without can at least do other work.
  */
 int guise_heir_error(int err);
-/* It will not come, or this process's copy of its end is not needed any more. */
+/* Closes this process's copy of the end: the process begins without it, or will not come. */
 void guise_heir_drop(struct guise_heir *heir);
 /* In the forked child, which has the parent's memory: the stack is its own now. */
 void guise_heir_become(struct guise_stack *s, struct guise_heir *heir);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Joining the stack of a holder; join.h describes the exchange, also of a process that
- * was expected. A process has
- * joined when the region is mapped and its links are attached; its first call
- * then makes its first task. Whatever fails on the way leaves nothing behind:
- * the holder sees the channel hang up and takes the process for dead.
+ * Joining the stack of a holder; join.h describes the exchange, also for a process whose
+ * place was prepared. A process has joined when the region is mapped and its links are
+ * attached; its first call then makes its first task. If anything fails before, nothing
+ * is left behind: the holder sees the channel hang up and takes the process for dead.
  */
 #include "region/join.h"
 #include "host/memory.h"
@@ -264,7 +263,7 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 	}
 	guise_fault_handler(&guise_stacks_signals);
 	guise_slots_begin();
-	/* Whoever made this process, there is nothing of its parent's in it any more. */
+	/* However this process was made, it has nothing of its parent's any more. */
 	if (!guise_stacks())
 		guise_slots_forked();
 	guise_stacks_add(s);

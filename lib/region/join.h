@@ -4,8 +4,8 @@
  * is the joiner's side, serve.c the holder's.
  *
  * The ticket is one end of a SOCK_SEQPACKET pair, inherited by any number of
- * processes; whoever has it has the right to join. A joiner makes a pair of its
- * own and sends one end of it over the ticket, with a request. The holder
+ * processes; any process that has it has the right to join. A joiner makes a pair of
+ * its own and sends one end of it over the ticket, with a request. The holder
  * answers on that private pair, once, with the descriptors of the stack:
  *
  *	region memfd, image file, alive pipe (read end), as many bells as
@@ -15,14 +15,15 @@
  * close-on-exec, so its hang-up tells the holder that the program is gone,
  * whether the process exited or executed another one.
  *
- * A request may be for a process to come, a child or the next program (heir.h): the
- * place is given as ever, but nobody is in it yet, and the answer has no
- * descriptors. Whoever then has the pair's end says on it who it is: the child of
- * a fork greets, and needs nothing; a new program enters, and gets what any
- * joiner gets. When the last copy of the end is closed instead, the place is free.
+ * A request may be for a process to come, a child or the next program (heir.h). Then the
+ * place has no process yet, and the answer has no descriptors. The process that inherits
+ * the pair's end reports on it: the child of a fork greets, and needs no answer; a new
+ * program enters, and gets what any joiner gets. If the last copy of the end is closed
+ * before that, the place is free again.
  *
- * Who a joiner is the kernel says, not the request: the ticket carries the
- * sender's credentials, the pair its maker's; both must name one process.
+ * The holder takes the joiner's identity from the host's kernel, not from the request: a
+ * message over the ticket has the credentials of its sender, and the pair those of its
+ * maker. Both must be the same process.
  */
 #ifndef GUISE_REGION_JOIN_H
 #define GUISE_REGION_JOIN_H
@@ -87,7 +88,8 @@ int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_repl
 		   int *fds);
 /* Says on the pair's end that the process has come. 0 or -errno. */
 int guise_join_greet(int end);
-/* As guise_join(), for a process that counts itself as a program, or is none of its own: a fork. */
+/* As guise_join(), without counting a program: its caller does that, or the process is the
+ * fork of a program that has been counted. */
 struct guise_stack *guise_join_uncounted(int ticket, int *err);
 /* The stack of a place whose end this program was given. As guise_join(). */
 struct guise_stack *guise_join_enter(int end, int *err);

@@ -65,10 +65,10 @@ void guise_abandon(struct guise_stack *s)
 /*
  * exit_group(), exec and a deadly signal kill the process's other threads
  * wherever they are; one inside would leave the stack in the middle of a change.
- * So the thread that is about to end the process says so, and then takes the
- * virtual CPU once: who was inside has left by then, and who takes it later sees
- * what was said before it goes in, and waits (call.c). One that is killed in
- * that moment owns the virtual CPU, but is not inside: that is mended (bury.c).
+ * So the thread that is about to end the process sets s->ending, and then takes the
+ * virtual CPU once. By then a thread that was inside has left. One that takes the virtual
+ * CPU later sees s->ending before it enters the image, and waits (call.c). If it is killed
+ * at that moment it owns the virtual CPU without being inside, which is mended (bury.c).
  */
 static struct guise_slot *slot_to_end_with(struct guise_stack *s)
 {

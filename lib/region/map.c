@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Mapping a region into this process: at its own address, or not at all.
+ * Mapping a region into this process, at the region's own address or not at all.
  *
  * The whole range is reserved first, in one piece that must be free; then the
- * parts are laid over it. What lies at the base is this process's own (its
- * table of host services), text and constants come from the image (image.c), the
- * rest is the shared memory file.
+ * parts are mapped over it. At the base lies memory of this process alone, its table of
+ * host services; text and constants come from the image (image.c), the rest from the shared
+ * memory file.
  */
 #include "host/locks.h"
 #include "host/sys.h"

@@ -15,7 +15,7 @@ struct guise_process {
 /* False, and all 0, where it cannot be read. */
 bool guise_process_read(pid_t pid, struct guise_process *process);
 
-/* Whether what of it was just read is the end of the process that began at start_time. */
+/* Whether now, as just read, says that the process which began at start_time has ended. */
 bool guise_process_over(const struct guise_process *now, uint64_t start_time);
 
 struct guise_thread {

@@ -2,21 +2,24 @@
 /*
  * The pump: devices and timers while no thread of a program waits inside.
  *
- * Three states, in pump_word, so that a busy program hardly ever pays for it:
+ * It has three states, in pump_word, so that a busy program hardly ever pays for it:
  *
- *	leads	0: nobody waited for a while; it sleeps in ppoll(2) like any leader
- *	stands	2: programs come and go; it looks at the stack each millisecond, and at the
- *		clock when an event is due: a program's thread that leads meanwhile sleeps
- *		without a timer, which costs the host as much as the sleep itself
- *	sleeps	1: a program's thread leads; who leaves that place empty wakes it
+ *	leads	0: no thread waited for a while; the pump sleeps in ppoll(2) like any leader
+ *	stands	2: threads begin and end waits all the time. The pump looks at the stack each
+ *		millisecond, and at the clock when an event is due. So a program's thread that
+ *		leads meanwhile can sleep without a timer, which would cost the host as much
+ *		as the sleep itself
+ *	sleeps	1: a program's thread leads; when that thread stops leading and no other one
+ *		takes its place, it wakes the pump
  *
- * From `sleeps` it is woken once, and then stands by: a program that waits
- * and works ten thousand times a second wakes it no more than a thousand times.
- * A frame that arrives while all threads compute waits for that look at most.
+ * A pump that is woken from `sleeps` stands for a while: so a program that waits and works
+ * ten thousand times a second wakes it no more than a thousand times. A frame that arrives
+ * while all threads compute waits for the pump's next look at most.
  *
- * A leader that does not do its work is done without: at once when its thread was stopped,
- * which the tracer tells us, and after GUISE_WATCH_NS when the pump finds by itself that
- * frames and timers are left lying, because the leader is frozen or a debugger holds it.
+ * The pump takes the place of a leader that does not do its work: at once when the
+ * leader's thread was stopped, which the tracer reports, and after GUISE_WATCH_NS when the
+ * pump itself finds that frames and timers are not served, because the leader is frozen or
+ * held by a debugger.
  */
 #include "region/pump.h"
 

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Members in a sandbox: a program that gives up system calls (seccomp) may be
- * killed by its filter for one that guise would make on its behalf. From the
- * moment before, the moving of data and the waiting need none but futex(2):
+ * Members in a sandbox. A program that gives up system calls (seccomp) is killed by its
+ * filter if guise makes a forbidden one in it. So from just before the filter is
+ * installed, moving data and waiting need only futex(2):
  *
- *	leading		never: who waits leaves that to others and to the pump (wait.c)
+ *	leading		is left to other members' threads and to the pump (wait.c)
  *	the bell	is rung by a thread of the holder, which a futex wakes (ask.c)
- *	frames		are left to who leads: out, the device is told that there is no room,
- *			and the leader, that there is somebody who waits for room; in,
- *			that there is none. What a link has gathered waits likewise
- *	random bytes	are made of some that were fetched before. They are but stirred into
+ *	frames		are left to the leader. For a frame to be sent, the device is told that
+ *			there is no room, and the leader that somebody waits for room; for a
+ *			frame to be received, the device is told that there is none. Frames
+ *			that a link has gathered wait in the same way
+ *	random bytes	are made from some that were fetched before. They are only stirred into
  *			the kernel's pool, which was seeded long ago
  *	console		is silent
  *	signals		are not blocked while they are held, and handlers are called from
  *			here (host/signal.c)
  *
- * Limits: threads that make their first call after that, and whatever makes or
- * closes descriptors, make the calls of the host that this takes. A clock without
- * a vDSO is read by a system call.
+ * Limits: a thread's first call, and calls that make or close descriptors, still make
+ * the host's system calls that they need. A clock without a vDSO is read by a system
+ * call.
  */
 #include "host/signal.h"
 #include "host/sys.h"

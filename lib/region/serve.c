@@ -2,14 +2,13 @@
 /*
  * The holder's side of the join protocol; join.h describes it.
  *
- * Nothing here waits: requests are taken one at a time as they come, and an
- * answer that does not fit into the joiner's own fresh channel is a refusal.
- * A request that makes no sense is counted and answered where it left a
- * channel to answer on; descriptors that came with it are closed.
+ * Nothing here waits: requests are taken one at a time as they come, and a joiner whose
+ * fresh channel has no room for the answer is refused. A malformed request is counted,
+ * and answered if it came with a channel to answer on; its descriptors are closed.
  *
- * A member has its entry in region->procs before it is told so, and keeps it
- * after its death until the reaper in the port has ended its tasks. One that is
- * expected (heir.h) has pid 0 until it says on its channel that it has come.
+ * A member has its entry in region->procs before it gets the answer, and keeps it
+ * after its death until the reaper in the port has ended its tasks. The entry of an
+ * expected process (heir.h) has pid 0 until that process reports on its channel.
  */
 #include "region/serve.h"
 #include "host/sys.h"

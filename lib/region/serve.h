@@ -8,13 +8,13 @@
 struct guise_server {
 	struct guise_stack *s;
 	int ticket;                   /* -1 once every copy of its other end is closed */
-	int alive[2];                 /* the members' sign of life of us: we hold [1] */
+	int alive[2];                 /* a pipe: members see us end when it hangs up; [1] is ours */
 	int control[GUISE_MAX_PROCS]; /* a member's channel, by process index; -1: none */
 	unsigned int members, most;   /* now, and at the most */
 	uint64_t limit;               /* of this process's descriptors */
 	uint64_t joined, refused;     /* ever */
 	uint64_t untraced[8];         /* ever, by why: holder/members/untraced.h */
-	/* NULL, or called when it is known who the member is, before it is answered. */
+	/* NULL, or called when the member's pid is known, before the member is answered. */
 	void (*known)(struct guise_server *v, unsigned int proc);
 	/* NULL, or has that process traced no more: 0, or -errno with a sentence. */
 	int (*let_go)(struct guise_server *v, int pid);
@@ -22,25 +22,24 @@ struct guise_server {
 };
 
 /*
- * s is booted and its links are open. Takes the ticket. A member takes descriptors of this
- * process; so it raises its own limit of them as far as it may, and has as many members as
- * that allows, at the most.
+ * s is booted and its links are open. The ticket belongs to the server from now on. Each member
+ * takes some descriptors of the holder; so the holder's own limit is raised as far as the host
+ * allows, and admits as many members as it has descriptors for.
  */
 int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket);
 
 /*
- * Answers one request. The new member's process index (its pid is 0 if it is only
- * expected); -EAGAIN: none waits;
- * -EPIPE: nor will any, all copies of the ticket are closed; any other
- * errno: a request was refused (counted).
+ * Answers one request. Returns the new member's process index (its pid is 0 if it is only
+ * expected); -EAGAIN: no request waits; -EPIPE: none will come, because all copies of the
+ * ticket are closed; any other -errno: a request was refused (counted).
  */
 int guise_server_request(struct guise_server *v);
 /* The same over another ticket, with SO_PASSCRED set: it is closed and becomes -1
  * once every copy of its other end is closed. */
 int guise_server_request_over(struct guise_server *v, int *ticket);
 
-/* Reads what a member says on its channel: the pid of one that was expected may be
- * known afterwards. False when it has hung up. */
+/* Reads a member's message on its channel: afterwards the pid of a process that was expected
+ * may be known. False when the channel has hung up. */
 bool guise_server_hear(struct guise_server *v, unsigned int proc);
 
 /* Whether the member's process has ended, for hosts without pidfds: asks /proc. */

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Slots: a host thread gets one, and a kernel task with it, at its first call
- * into a stack, and gives both back when it ends (a pthread key's destructor).
- * A thread that uses several stacks has a slot in each; the one used last is
- * found in two loads.
+ * Slots. A host thread gets one, and a kernel task with it, at its first call into a
+ * stack, and gives both back when it ends (a pthread key's destructor). A thread that uses
+ * several stacks has a slot in each; the one used last is found in two loads.
  *
- * The child of a fork has copies of its parent's slots, which it must not use. Forks
- * are seen by handlers, or told of (guise_slots_forked()). One that was not, made by a
- * system call that nobody saw, is noticed here, by a word that is 0 in it (guise_own_word()).
- * Its calls give EBADF, and whoever asked to hear of it may leave the parent's stack behind.
+ * The child of a fork has copies of its parent's slots, which it must not use. Handlers of
+ * pthread_atfork() see most forks; the preload library reports others
+ * (guise_slots_forked()). A child that was made by a system call that neither saw is
+ * recognised here, by a word that is 0 in it (guise_own_word()). Its calls give EBADF, and
+ * a function that guise_slots_unseen() was given may abandon the parent's stack.
  *
- * A thread may end after another one has left its stack, or just then. So a stack's structure
- * stays while a thread knows it, and who leaves waits for those that are giving up their slots.
+ * A thread may end after another one has left the stack, or at the same time. So the
+ * stack's structure stays while a thread still refers to it, and a thread that leaves the
+ * stack waits for others that are giving back their slots.
  *
- * While a slot is taken, found or given back no handler of the program runs: it may make calls
- * of its own.
+ * While a slot is taken, found or given back no handler of the program may run, because a
+ * handler may make calls of its own.
  */
 #include "region/slot.h"
 

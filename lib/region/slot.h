@@ -7,8 +7,8 @@
 
 /* A free slot for process proc, not attached; NULL when all are taken. */
 struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc);
-/* The same for one that is to come: its task is made without it, and the first of its
- * threads takes it over. */
+/* The same for a process to come: the task is made before the process exists, and its first
+ * thread takes the slot over. */
 struct guise_slot *guise_slot_reserve(struct guise_stack *s, unsigned int proc);
 void guise_slot_give(struct guise_stack *s, struct guise_slot *slot);
 
@@ -19,7 +19,8 @@ struct guise_here {
 };
 extern __thread struct guise_here guise_here;
 
-/* Before the first, where it matters that no handler of a signal makes that. */
+/* Sets up what slots need. To be called early, where the handler of a signal could otherwise be
+ * the first to need a slot. */
 void guise_slots_begin(void);
 
 /* The slot, made and attached at the first call. NULL on failure. */
@@ -33,15 +34,16 @@ long guise_slot_error(struct guise_stack *s);
 
 /* In a forked child: it has none of the parent's slots. */
 void guise_slots_forked(void);
-/* From now on child is called in the first call of a child for which nobody did that; it may
- * abandon the stack. The call gives EBADF. */
+/* From now on child() is called in a forked child for which guise_slots_forked() was not, in its
+ * first call, which gives EBADF. child() may abandon the stack. */
 void guise_slots_unseen(void (*child)(void));
 
-/* The stack goes away: forget this thread's slot in it. */
+/* The stack is about to be unmapped: forget this thread's slot in it. */
 void guise_slot_forget(struct guise_stack *s);
-/* It does: from now on no thread gives up a slot in it, and none is about to. */
+/* Likewise: when this returns no thread gives back a slot in the stack any more, now or later. */
 void guise_slots_leave(struct guise_stack *s);
-/* Whoever has the stack does not want it any more, or a thread that knows it: the last frees it. */
+/* Drops a reference to the stack's structure, the owner's or that of a thread with a slot in it.
+ * The last one frees the structure. */
 void guise_slots_drop(struct guise_stack *s);
 
 #endif

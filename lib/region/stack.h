@@ -38,7 +38,7 @@ struct guise_stack {
 	uint32_t known;              /* to so many threads; slot.c */
 	uint32_t threads_ending;     /* futex: so many give up their slots just now */
 	uint32_t left;               /* only this structure is there still */
-	struct guise_slot *end_slot; /* of one that never called before it did so */
+	struct guise_slot *end_slot; /* taken to end with, by a thread that never made a call */
 	struct guise_link_port port[GUISE_MAX_LINKS];
 	struct guise_stack *next; /* stacks of this process */
 };

@@ -11,7 +11,8 @@
 /* False when the stack is lost; then nothing is held. */
 bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot);
 void guise_unlock(struct guise_stack *s);
-/* About to sleep: a processor is free for one that naps. */
+/* Wakes a thread that naps (vcpu.c). For a thread that is about to sleep and leaves its
+ * processor free. */
 void guise_wake_napper_slow(struct guise_region *r);
 static inline void guise_wake_napper(struct guise_region *r)
 {

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whoever waits, works: how a host thread waits whose task sleeps in the
- * stack.
+ * How a host thread waits whose task sleeps in the stack. A thread that waits does the
+ * stack's work meanwhile.
  *
  * One waiter leads: it sleeps in ppoll(2) on the links' descriptors until the
  * kernel's next timer, and continues the kernel when something happens, for
  * all. The others follow: they sleep on the futex word of their slot. When the
  * leader's own task becomes ready it goes back to its program and the next
- * follower is promoted. With no follower, or no device that could not wait a
- * millisecond, the pump of the holder takes over instead (pump.c): promoting
- * costs a wake-up. Without devices the leader sleeps on its futex, too. A thread that is
- * stopped (SIGSTOP) neither leads nor is promoted: the tracer marks it, and the pump, which
- * looks after the leader, takes its place.
+ * follower is promoted, which costs a wake-up. So if there is no follower, or all devices
+ * can wait a millisecond, the pump of the holder takes over instead (pump.c). Without
+ * devices the leader sleeps on its futex, too. A thread that is stopped (SIGSTOP) neither
+ * leads nor is promoted: the tracer marks it, and the pump, which watches the leader, takes
+ * its place.
  *
- * A wake-up is decided by whoever carries the virtual CPU (the kernel kicks a
- * slot), and delivered after that carrier has given it up, so that the woken
- * thread does not run into the lock. A sleeper's word says how to reach it:
+ * The owner of the virtual CPU decides on a wake-up (the kernel kicks a slot), and makes it
+ * after it has given the virtual CPU up, so that the woken thread does not find the lock
+ * taken. A sleeper's word says how to reach it:
  *
  *	AWAY -> SPIN -> FUTEX | POLL -> KICKED -> AWAY
  *
- * Sleepers in ppoll are reached by a bell, an eventfd (bell.c).
+ * Sleepers in ppoll are reached by a bell, a pipe (bell.c).
  *
  * Before it sleeps a waiter spins on its word for as long as that has paid
  * lately: a partner on another core answers within microseconds, while on a
  * busy machine spinning only takes the partner's time away.
  *
  * A thread that only serves others (a relay of the holder) waits in the background:
- * it never leads, and is never promoted, so that a program's own wait is the one
- * that sees the frame. The pump leads while nobody else waits. So does the thread of
- * a program that has put itself into a sandbox (sandbox.c): to lead takes calls of the
- * host that its filter may not let through.
+ * it never leads, and is never promoted, so that the thread that gets a frame is one of a
+ * program that waits. If no such thread waits, the pump leads. The threads of a program in
+ * a sandbox (sandbox.c) wait in the background as well, because a leader makes calls of
+ * the host that the sandbox may forbid.
  *
- * In simulated time the last thread that is left with nothing to do moves the
- * clock to the next event instead of sleeping.
+ * In simulated time, the last thread that has nothing to do moves the clock to the next
+ * event instead of sleeping.
  */
 #include "region/wait.h"
 

@@ -31,7 +31,7 @@ struct guise_wakes {
 void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes);
 void guise_deliver_wakes(struct guise_stack *s, struct guise_wakes *wakes);
 
-/* The leader sleeps without watching for room on a link that waits for it. */
+/* The leader sleeps, and does not watch for room on a link that has frames to send. */
 static inline bool guise_leader_must_poll(const struct guise_region *r)
 {
 	return r->vcpu->leader &&
@@ -74,12 +74,13 @@ bool guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, ui
 			bool devices, struct guise_pollset *ps);
 
 /*
- * Holding the virtual CPU: makes the list of followers anew and wakes all who
- * wait, after one died who may have been changing the one, or waking the others.
+ * Holding the virtual CPU: makes the list of followers anew and wakes all waiting threads.
+ * For when a thread has died that may have been changing the list or making wake-ups.
  */
 void guise_wait_mend(struct guise_stack *s);
 
-/* Holding the virtual CPU: wakes those who wait, were stopped, and go on (slot->still). */
+/* Holding the virtual CPU: wakes the waiting threads that were stopped and are continued now
+ * (slot->still). */
 void guise_wake_continued(struct guise_stack *s);
 
 /* Holding the virtual CPU: takes a slot out of that list. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Netlink inside a stack. Each request has a socket of its own, opened and
- * closed around it: configuration is rare, a socket that is kept would show
- * in the program's descriptors, and belongs to one network namespace.
+ * Netlink inside a stack. Each request opens a socket of its own and closes it afterwards:
+ * configuration is rare, and a socket that was kept would be seen among the program's
+ * descriptors and would belong to one network namespace.
  *
  * The answer is there when the send returns, because the kernel handles a
- * request in the sender's own context; a receive that would block means that
- * no acknowledgement will come, and is an error, never a hang.
+ * request in the sender's own context. If a receive would block, no acknowledgement will
+ * come: this is an error, not a reason to wait.
  */
 #include "setup/nl.h"
 #include "guise/syscall.h"

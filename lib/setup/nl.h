@@ -30,9 +30,9 @@ size_t guise_nl_nest(struct guise_nl *m, uint16_t type, const void *data, size_t
 void guise_nl_end(struct guise_nl *m, size_t place);
 
 /*
- * Sends it over a netlink socket of that protocol in this thread's namespace
- * and waits for the acknowledgement. reply (may be NULL) gets each message
- * that comes before it. 0, or -errno with the sentence "WHAT: why", why being
+ * Sends the request over a netlink socket of that protocol in this thread's namespace,
+ * and reads up to the acknowledgement. reply (may be NULL) gets each message
+ * that comes before it. 0, or -errno with the sentence "WHAT: why"; why is
  * the kernel's own explanation where it gives one.
  */
 int guise_nl_talk(struct guise_stack *s, int protocol, struct guise_nl *m,

@@ -2,10 +2,10 @@
 /*
  * The root queueing discipline of an interface.
  *
- * A netem in place is changed, not replaced, so that the packets in flight
- * stay in flight; every attribute is sent, or what the new text leaves out
- * would keep its old value. The others are made anew; one of another kind
- * stays until its successor has been made.
+ * A netem that is there already is changed, not replaced, so that the packets in it
+ * are not lost. Every attribute is sent, because one that is left out would keep its old
+ * value. Qdiscs of other kinds are made anew; an old one stays until the new one has been
+ * made.
  */
 #include "region/stack.h"
 #include "setup/nl.h"

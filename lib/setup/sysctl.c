@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sysctls: files below the stack's /proc/sys. A key that does not exist is
- * answered with those that look most like it in the last folder that does.
+ * Sysctls: files below the stack's /proc/sys. For a key that does not exist the error
+ * names similar ones, from the deepest folder of its path that exists.
  */
 #include "guise/syscall.h"
 #include "region/stack.h"
