@@ -12,7 +12,7 @@ struct relay;
  * Waits until no connection of the stack has bytes or a FIN that its peer has
  * not acknowledged, and relay has passed on what came from the stack; for at
  * most GUISE_DRAIN_SECONDS, or until a signal arrives on the descriptor signals.
- * Whoever asks meanwhile is told that the stack is ending.
+ * Clients that ask meanwhile are told that the stack is ending.
  */
 #define GUISE_DRAIN_SECONDS 60
 void drain(struct guise_stack *s, const struct relay *relay, struct control *control, int signals);

@@ -86,7 +86,7 @@ static void say(int status, const char *text)
 {
 	size_t len = strlen(text);
 
-	/* Whoever started us may be gone: then nobody wants to know. */
+	/* The command that started us may be gone: then nobody reads this. */
 	while (len) {
 		long n = host_sys(SYS_write, status, text, len);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The plan: parsed whole, then applied line by line. A word that nobody knows
+ * The plan: parsed whole, then applied line by line. An unknown word
  * is therefore found before anything has been done. Settings must stand before
  * the first line that needs the stack, which is when it is booted; those that are
  * about the holder itself may stand anywhere.

@@ -37,9 +37,9 @@ struct plan {
 };
 
 /*
- * Takes apart text (which it keeps pointers into, and changes). Nothing is
- * done yet, but keep, undo and control are known. 0, or the number of the line that is
- * wrong, with a sentence in guise_error().
+ * Parses text, which it changes and keeps pointers into. Applies nothing yet; keep, undo and
+ * control are known afterwards. 0, or the number of the line that is wrong, with a sentence
+ * in guise_error().
  */
 int plan_parse(struct plan *p, char *text);
 

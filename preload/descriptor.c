@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Numbers: close, dup and fcntl of descriptors behind which the stack stands.
+ * Numbers: close, dup and fcntl of private descriptors.
  *
  * A private socket has two descriptors, the host's (the placeholder: the number
  * that the program knows) and the stack's. They are made and closed together, in
- * an order in which a number that the table knows always has the stack's
- * descriptor behind it:
+ * this order, so that every number in the table has a descriptor of the stack:
  *
  *	making	stack's descriptor, host's number, entry
  *	closing	entry, stack's descriptor, host's number
  *
- * In between the number is an unconnected AF_UNIX socket to whoever looks.
+ * Between these steps the number is an unconnected AF_UNIX socket to any other thread.
  */
 #include "preload/preload.h"
 
@@ -146,8 +145,8 @@ void preload_mark_shared(int fd)
 }
 
 /*
- * What will stand behind a duplicate of fd: the entry, with a descriptor of
- * the stack of its own; 0 when fd is the host's alone; or -errno.
+ * The table's entry for a duplicate of fd, with a new descriptor of the stack; 0 when fd is
+ * the host's alone; or -errno.
  */
 static long duplicate(int fd)
 {

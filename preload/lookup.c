@@ -2,20 +2,21 @@
 /*
  * Functions that are looked up by name: dlsym and dlvsym.
  *
- * A program that has libc by a handle (Python's ctypes and cffi, plug-ins) would get libc's own
- * function, past the hook of that name. So what the loader has found by a handle is looked at:
- * should it be a function that the hook stands before, the answer is the hook. Not so where
- * another library of the program has put one of its own between them, and the one that asks is
- * between them, too: it may want to know what it is to call, and it is called by the hook.
+ * A program that looks a function up by a handle of libc (Python's ctypes and cffi, plug-ins)
+ * would get libc's own function, past the hook of that name. So the loader's answer is examined:
+ * if it is a function that has a hook, the hook is returned instead. There is one exception.
+ * Another library may define the function as well, and lie between this library and libc. When
+ * the caller lies there, too, it gets the loader's answer: it may be such a definition, which the
+ * hook calls and which wants the next one.
  *
- * RTLD_NEXT and RTLD_DEFAULT depend on who asks, which the loader knows by the address that its
- * function returns to. They find this library where they should, by its place in the loader's
- * list. So the hooks are a few instructions (preload/isa/), which jump to the loader's function in
- * these cases; to it, the program itself has called.
+ * The answer to RTLD_NEXT and RTLD_DEFAULT depends on the caller, which the loader recognises by
+ * its return address. They find this library where they should, by its place in the loader's
+ * list. So dlsym and dlvsym are a few instructions each (preload/isa/), which in these cases
+ * jump to the loader's function: to the loader, the program itself has called it.
  *
- * The loader's dlsym cannot be asked for itself. It is found in the list of loaded objects,
- * the first behind this library, by way of the objects' tables of symbols (DT_GNU_HASH): by
- * code that calls nothing, as a sanitizer's runtime asks before it is set up.
+ * The loader's own dlsym cannot be found by dlsym. It is taken from the first loaded object
+ * behind this library that has one, through the objects' tables of symbols (DT_GNU_HASH). That
+ * code calls no other function, because a sanitizer's runtime may need it before it is set up.
  */
 #include "preload/preload.h"
 

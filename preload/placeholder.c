@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Placeholders: the host descriptors that hold the numbers of private ones.
+ * Placeholders: descriptors of the host that occupy the numbers of private descriptors.
  *
  * Each is an AF_UNIX socket of its own, never bound nor connected, so that
  * private sockets have inodes that tell them apart: in fstat(), in
  * /proc/PID/fd, and where one process sends a socket to another (rights.c).
  *
- * To make and close one costs the host as much as a whole socket of the stack.
- * So a few whose private socket was closed are kept, under guise's own
- * numbers, and used again. Not one that somebody else may have: a duplicate, a
- * child, a receiver.
+ * To make and close one costs as much on the host as a whole socket in the stack.
+ * So when a private socket is closed its placeholder may be kept, under one of guise's own
+ * numbers, and used again; but not if it may be open elsewhere: as a duplicate, in a child,
+ * or in a process that received it.
  */
 #include "preload/preload.h"
 

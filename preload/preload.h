@@ -2,13 +2,13 @@
 /*
  * What the files of the preload library share.
  *
- * A hook has the name of libc's call. It asks stack_fd() whose the descriptor
- * is; the host's goes to libc's own function, HOST(name)(...), so that it
- * keeps its cancellation point and whatever libc does beside the system call;
- * the stack's goes to guise_call(). Hooks are called early (by constructors,
- * from inside malloc), in signal handlers, in vfork children and beside every
- * other thread; nothing here may allocate or lock on the way to a host call. What does elsewhere
- * keeps the rules of lib/host/locks.c and memory.c.
+ * A hook has the name of libc's call. It asks stack_fd() whether the descriptor is the
+ * host's or the stack's. A host descriptor goes to libc's own function, HOST(name)(...),
+ * so that the call keeps its cancellation point and all that libc does beside the system
+ * call; a descriptor of the stack goes to guise_call(). Hooks are called early (by
+ * constructors, from inside malloc), in signal handlers, in vfork children and beside all
+ * other threads. So nothing here may allocate memory or take a lock on the way to a host
+ * call; elsewhere the rules of lib/host/locks.c and memory.c hold.
  */
 #ifndef GUISE_PRELOAD_H
 #define GUISE_PRELOAD_H
@@ -32,14 +32,14 @@
 struct preload {
 	struct guise_fdmap *map;   /* never NULL: an empty one before joining */
 	struct guise_stack *stack; /* NULL: not on a stack, or not since fork */
-	bool sandboxed;            /* this process, or one that it is a fork of */
-	bool prepared;             /* the table is in the region, and what it needs is there */
+	bool sandboxed;            /* this process, or an ancestor that it was forked from */
+	bool prepared;             /* the table is in the region, with the descriptors it needs */
 	pid_t pid;                 /* of the process that joined */
-	int placeholder;           /* one that is no private socket's, see epoll.c */
+	int placeholder;           /* a placeholder of no private socket, see epoll.c */
 	int ticket;                /* the right to join; -1: none, do nothing */
 	int nudge, stack_nudge;    /* always readable, see epoll.c */
 	int place;                 /* where posix_spawn's child finds its place, see exec.c; -1 */
-	int own_low;               /* guise's own descriptors: none is lower, INT32_MAX: none */
+	int own_low;               /* guise's own are not lower than this; INT32_MAX: none */
 };
 
 extern struct preload preload __attribute__((visibility("hidden")));
@@ -67,25 +67,31 @@ void preload_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void preload_leave_quietly(void);
 
 /*
- * tracing.c: about to execute a program, which gets no privilege of its own (setuid)
- * while the holder traces this process; it is let go then. inside: it is to be on the
- * stack, and if it cannot be that is said. And that exec has failed.
+ * tracing.c. A program that gains privileges when it is executed (setuid) gets none while the
+ * holder traces this process. So before such an exec the holder is asked to let go of it.
+ * inside: the program is to be on the stack; if it cannot be, the user is told.
  */
+
+/* Before this process executes the file; or the program that execvp() would find. */
 void preload_let_go_to_execute(int dir, const char *path, int flags, bool inside);
 void preload_let_go_to_search(const char *name, bool inside);
+/* Before posix_spawn: the holder does not trace the child, so only the telling is done. */
 void preload_look_at_spawned(const char *name, bool search, bool inside);
-/* Has joined: the same, for good, if it has a leak sanitizer. */
+/* After joining: the holder lets go for good if this program has a leak sanitizer. */
 void preload_let_go_to_find_leaks(void);
+/* After an exec that failed. */
 void preload_trace_again(void);
-/*
- * outside.c: about to start the program in that file, which may be one that guise cannot be part
- * of; one that is known to be; what precedes either; that it was not started after all; and what
- * the user wants to hear of them.
- */
+
+/* outside.c: programs that guise cannot be part of are noted when they are started. */
+
+/* The program in that file is about to be started: notes it if guise cannot be part of it. */
 void preload_outside_file(const char *path);
+/* The same for a program that is known to be outside, and why. */
 void preload_outside(const char *path, uint32_t why);
+/* To be called before either of them; and after, when the program was not started after all. */
 void preload_outside_first(void);
 void preload_outside_not_after_all(void);
+/* When this process has joined: reads what the user wants to be told, maps the header. */
 void preload_outside_begin(void);
 /* exec.c: the path of this library */
 const char *preload_library(void);
@@ -101,27 +107,28 @@ void preload_sandbox(void);
 
 /* Memory for the table of a process that has not joined. */
 extern const struct guise_fdmap_memory preload_local __attribute__((visibility("hidden")));
-/* Makes it, before the first of them. The process has joined. */
+/* Makes the table in the region, before the first private descriptor. The process has joined. */
 int preload_prepare(void);
-/* Entries of the table. */
+/* Room for an entry of the table, and the entry. */
 int preload_map_room(int fd);
 int preload_map_set(int fd, uint32_t entry, uint32_t inode);
 
 /* placeholder.c: what holds the numbers of private descriptors */
 
-/* One with the lowest free number, or -errno. */
+/* Makes a placeholder with the lowest free number: the number, or -errno. */
 int preload_reserve(bool cloexec);
-/* That of a private descriptor which is being closed, and nobody else's. */
+/* Keeps the placeholder fd for later use: its private descriptor is being closed, and no other
+ * process or descriptor has it. */
 void preload_placeholder_keep(int fd);
-/* No longer, if fd is one that is kept. */
+/* Closes fd if it is a placeholder that is kept. */
 void preload_placeholder_drop(int fd);
 /* In a forked child: what was kept is the parent's. */
 void preload_placeholders_forked(void);
 #define PRELOAD_PLACEHOLDERS_KEPT 16
-/* The descriptor of one that is kept, or -1. */
+/* The descriptor of the kept placeholder i, or -1. */
 int preload_placeholder_kept(unsigned int i);
 
-/* escaped.c: the process has joined: sockets that it has of the host are none that escaped */
+/* escaped.c: when the process has joined: the host sockets that it has now have not escaped */
 void preload_escaped_begin(void);
 
 /* The inode of fd, if it is a socket of the host; 0 else. */
@@ -137,18 +144,19 @@ void preload_fork_child(void);
 long preload_raw_fork(long nr, const long arguments[5]);
 /* Whether clone3(2) with these arguments makes such a child, by returning twice. */
 bool preload_clone3_forks(long arguments, long size);
-/* Whether it makes one in this memory and on this stack, as vfork(2). */
+/* Whether it makes a child in this memory and on this thread's stack, as vfork(2) does. */
 bool preload_clone3_vforks(long arguments, long size);
-/* The process has joined: children of it that nobody saw begin are noticed. */
+/* When the process has joined: from now on a child that guise did not see begin is noticed. */
 void preload_watch_unseen(void);
 
 /* exec.c */
 
-/* The library's own name, and what else of the environment must not be lost. */
+/* Remembers this library's name, and what else of the environment programs must not lose. */
 void preload_exec_begin(void);
-/* spawn.c: the number that posix_spawn's children leave alone, made if need be; -1: none. */
+/* spawn.c: the number at which posix_spawn's children find their place; -1: none. Made when it is
+ * first needed. */
 int preload_spawn_place(void);
-/* In the new program: the private sockets that it was left. */
+/* In the new program: takes over the private sockets that the one before left to it. */
 void preload_inherit(void);
 
 /* shell.c: the shell behind a stream of popen() that is being closed, or 0; and its status */
@@ -159,35 +167,36 @@ void preload_shell_forked(void);
 /* completion.c: in a forked child there are no requests */
 void preload_completion_forked(void);
 
-/* epoll.c: in a forked child nobody waits yet */
+/* epoll.c: in a forked child no thread waits yet */
 void preload_epoll_forked(void);
 
 /* descriptor.c: numbers */
 
 /* Closes what stands behind fd in the stack; its number stays. 0, or close's error. */
 long preload_forget(int fd);
-/* The placeholder behind fd, if it is private, is not only this process's fd. */
+/* Notes that the placeholder of the private descriptor fd may be open elsewhere, too, or is not
+ * as it was made: it is not used again. */
 void preload_mark_shared(int fd);
 /* Puts a descriptor of the stack behind a reserved number: the number. On
  * failure both are closed: -errno. */
 int preload_install(int fd, int sfd, uint32_t flags);
 /* Gives back a number that was reserved. */
 void preload_unreserve(int fd);
-/* A descriptor that the parent had before fork: -1 with EBADF. */
+/* What a call on a descriptor that was the parent's before fork returns: -1 with EBADF. */
 int preload_stale(int fd);
 
 /* stdio.c */
 
-/* Makes what may stand for stdin, stdout and stderr. */
+/* Makes the streams that may take the place of stdin, stdout and stderr. */
 void preload_stdio_begin(void);
-/* 0, 1 or 2 became a private descriptor's number, or is none any more. */
+/* To be called when the number 0, 1 or 2 becomes private, or is private no longer. */
 void preload_stdio_number(int fd, bool private);
-/* What fopen() with that mode opens with. */
+/* The flags of open() that fopen() with that mode uses. */
 int preload_open_flags(const char *mode);
 
-/* How many of stdin, stdout and stderr are private sockets' now. */
+/* How many of stdin, stdout and stderr are streams over private sockets now. */
 extern int preload_following __attribute__((visibility("hidden")));
-/* What stands for libc's own stream f, if that is one of them; or f. */
+/* The stream that has taken the place of libc's own stream f; f if there is none. */
 FILE *preload_stand_in(FILE *f);
 
 /* rights.c: private sockets in messages of the host's sockets */
@@ -195,8 +204,8 @@ void preload_rights_sending(const struct msghdr *m);
 void preload_rights_not_sent(const struct msghdr *m);
 void preload_rights_received(const struct msghdr *m, int flags);
 
-/* epoll.c: the entry of fd, to whoever waits for the descriptor itself or gives it
- * another number; an epoll's with a private half, made if need be. */
+/* epoll.c: the table's entry of fd, for a call that waits for the descriptor itself or gives it
+ * another number. An epoll gets its private half first if it has none. */
 uint32_t preload_epoll_whole(int fd);
 
 #define ON_HOST  -1 /* the host's alone */

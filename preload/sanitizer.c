@@ -6,12 +6,12 @@
  * its defaults; a definition in the program itself takes precedence over these.
  *
  * AddressSanitizer refuses to run if it is not the first library, because it wants
- * to see all calls. Here the preload library is first, and that check is turned off:
- * every call that reaches libc still passes through the sanitizer.
+ * to see all calls. On a stack the preload library is the first one, so that check is
+ * turned off: every call that reaches libc still passes through the sanitizer.
  *
- * ThreadSanitizer sees the stack's memory as the program's. It does not know that
- * the virtual CPU orders all access to it, and would report races that are none: so
- * it reports nothing that the preload library itself does.
+ * ThreadSanitizer takes the stack's memory for the program's. It does not know that all
+ * access to this memory is ordered by the virtual CPU, and would report races where there
+ * are none. So it is told to report nothing that the preload library does.
  */
 #include "preload/preload.h"
 

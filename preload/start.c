@@ -3,14 +3,14 @@
  * Joining.
  *
  * $GUISE_STACK is the number of an inherited descriptor, the ticket. Where it
- * is not set the library does nothing: the table of private descriptors stays
- * empty and every call is libc's; as it is on Valgrind. Where it is set the process joins
+ * is not set, or on Valgrind, the library does nothing: the table of private descriptors
+ * stays empty and every call is libc's. Where it is set the process joins
  * before main(), or earlier when a constructor needs a socket. A program that was to
  * run on a stack never runs on the host's instead: when joining fails it ends
  * with status 125 and one sentence.
  *
- * A program that was left private sockets by the one that started it finds its place
- * in the stack made already, and enters it instead (exec.c). What fork does: fork.c.
+ * For a program to which the one before left private sockets, a place in the stack was
+ * prepared: it enters this place instead (exec.c). For fork see fork.c.
  *
  * A vfork child shares the parent's memory, and with it the table, but has
  * descriptors of its own: what it closes must not be closed in the stack.
@@ -122,7 +122,7 @@ bool preload_own_fd(int fd)
 	return unlikely(fd >= preload.own_low) && preload_next_own_fd(fd) == fd;
 }
 
-/* Placeholders that are kept stand in the program's range, where one is had by a single call. */
+/* Placeholders that are kept have numbers below the soft limit, where one call gives them one. */
 void preload_own_fds_changed(void)
 {
 	struct rlimit limit = { 1024, 1024 };
@@ -141,7 +141,7 @@ static void die(const char *what, const char *why)
 	__builtin_unreachable();
 }
 
-/* The ticket where the program does not expect to find or to put anything. */
+/* Moves the ticket to a number that the program does not use. */
 static void move_ticket(void)
 {
 	char number[16];
@@ -202,8 +202,9 @@ static void read_ticket(void)
 }
 
 /*
- * Before malloc's own handlers hold its locks, those who hold guise's must be done with malloc():
- * one that registers handlers when it is first called (jemalloc) is called here.
+ * In a fork, threads that hold guise's locks must be done with malloc() before malloc's own
+ * handlers take its locks. fork() calls first the handlers that were registered last; so a
+ * malloc that registers its own when it is first called (jemalloc) is called here before.
  */
 static void watch_forks(void)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The table of private descriptors, and the descriptors that epoll.c needs: a
- * socket that is member of no epoll, and the nudges. They are made when the
+ * socket that is in no epoll, and the nudges. They are made when the
  * process makes its first private socket, as most processes (those of a shell
- * script) never make one. Until then the child of a process without them has a
- * table in memory of its own.
+ * script) never make one. Before that a forked child has its table in memory of its own,
+ * not in the region.
  */
 #include "preload/preload.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The trace of sockets, with GUISE_TRACE=1 (guise run --trace-calls): a line on standard
- * error for each that is made, by a call of libc's or a raw one, with where it went and why; and
- * at the end one for each that escaped. What a socket of the stack's gives birth to by
- * dup, fork, exec and SCM_RIGHTS is where that is.
+ * error for each socket that is made, by a call of libc's or a raw one, which says on which
+ * stack it is and why; and at the end a line for each that escaped. What dup, accept, fork,
+ * exec and SCM_RIGHTS make of a socket of the stack is on the stack, too.
  *
- * errno is as before, for the hook has not returned.
+ * errno is left as it was, because the hook goes on afterwards.
  */
 #include "preload/trace.h"
 

@@ -24,9 +24,9 @@ func newDown() *cobra.Command {
 		Use:   "down STACK [--drain TIME]",
 		Short: "End a stack",
 		Long: "Ends a stack, and returns when everything is undone. From then on no further program gets on it. Those that\n" +
-			"are on it may go on for the time of --drain; the stack ends as soon as the last has left. Whoever is still on\n" +
-			"it then gets ENETDOWN (\"Network is down\") from every call. What programs that have left had sent is\n" +
-			"delivered first.",
+			"are on it may go on for the time of --drain; the stack ends as soon as the last has left. Programs that are\n" +
+			"still on it then get ENETDOWN (\"Network is down\") from every call. What programs that have left had sent\n" +
+			"is delivered first.",
 		Example: "  guise down web\n  guise down web --drain 30s",
 		Args: func(_ *cobra.Command, args []string) error {
 			return checkEnding("guise down STACK", args, drain)
@@ -72,8 +72,8 @@ func down(id string, drain time.Duration) error {
 	return awaitEnd(c, id, drain, stop, id+" goes on ending by itself")
 }
 
-// awaitEnd waits until a stack that is to end has ended; who does not want to wait
-// for it is told what then is.
+// awaitEnd waits until a stack that is to end has ended. If the user interrupts the wait, it
+// says then.
 func awaitEnd(c *holder.Client, id string, drain time.Duration, stop <-chan os.Signal, then string) error {
 	err := c.WaitForEnd(drain+deliveryTime, stop)
 	var caught holder.Interrupted

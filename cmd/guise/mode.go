@@ -30,8 +30,7 @@ func checkMode(mode string) error {
 	return usage("--mode: %q is none of preload, tun and auto", mode)
 }
 
-// checkPreloadable refuses a program that would be on the host's stack, and nobody would
-// notice.
+// checkPreloadable refuses a program that would be on the host's stack without notice.
 func checkPreloadable(program string) error {
 	if reason := whyNotPreloaded(program); reason != "" {
 		return failure{statusNotExecutable, fmt.Errorf("%s, so it cannot be preloaded; guise run --mode tun puts it on a stack of its own", reason)}

@@ -87,8 +87,8 @@ func execFailure(name string, err error) error {
 	return failure{status, fmt.Errorf("cannot execute %s: %w", name, err)}
 }
 
-// whyNotPreloaded is a sentence on a program that would not load libguise-preload.so, which
-// would be on the host's stack, and nobody would notice; "" when it would.
+// whyNotPreloaded says in a sentence why a program would not load libguise-preload.so, and so
+// would be on the host's stack without notice; "" for a program that loads it.
 func whyNotPreloaded(path string) string {
 	path = loadedFor(path)
 	if reason := unpreloadable(path); reason != "" {

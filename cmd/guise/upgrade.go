@@ -22,11 +22,11 @@ func newUpgrade() *cobra.Command {
 		Use:   "upgrade NAME [--drain TIME]",
 		Short: "Put a new stack under a name",
 		Long: "Starts a second stack from the file that the named one was started from, as that file and this guise are now,\n" +
-			"and gives it the name: whoever comes from then on is on the new one. Programs on the old one stay on it with\n" +
+			"and gives it the name: programs that join from then on are on the new one. Programs on the old one stay on it with\n" +
 			"their connections; it is listed by its number, takes no further program, and ends with the last, or after\n" +
 			"--drain.\n\n" +
 			"A host's tap, a socket, an address on the host's side, or a published port can belong to one stack only. Where the file\n" +
-			"names such, the old stack is ended first, as guise down --drain does it, and until it has ended nobody can come.",
+			"names such, the old stack is ended first, as guise down --drain does it, and no program can join before that.",
 		Args: func(_ *cobra.Command, args []string) error {
 			return checkEnding("guise upgrade NAME", args, drain)
 		},

@@ -8,28 +8,29 @@
  *
  *	status		two packets of JSON: what the holder itself knows, at once,
  *			and what only the stack can tell ({"sockets":N}), when it does
- *	ticket		"ok" with a ticket of its own: the right to join, as a
+ *	ticket		"ok" with a ticket for this client: the right to join, as a
  *			descriptor
  *	guests		"ok" with the network namespace of programs that cannot join
- *	keep		"ok": the stack stays when its last program leaves. So whoever starts a
- *			named stack holds a ticket until all is well, and should it be
- *			killed before, the stack goes with it
+ *	keep		"ok": the stack stays when its last program leaves. The command that
+ *			starts a named stack holds a ticket until it says this; if it is
+ *			killed before, the stack ends as well
  *	detach PID	"ok": the holder traces that member no more
  *	down MS		"ok N": the stack ends, when its N members have left, or
  *			after MS milliseconds. No further ticket is given. The
  *			connection hangs up when everything is undone
  *
- * or "error SENTENCE". Who may ask, the kernel says (SO_PEERCRED): the user that
- * the holder runs as, and root. Others are refused with a sentence, should the
- * folder let them come so far.
+ * or "error SENTENCE". Only the user that the holder runs as, and root, may ask; the host's
+ * kernel says which user a client is (SO_PEERCRED). Others are refused with a sentence, if
+ * the folder lets them connect at all.
  *
  * Why each client has a ticket of its own: the holder of an unnamed stack ends
  * when all copies of the tickets are closed, so it must not keep one itself.
  *
- * All of it happens on the thread that watches the members, which never waits; but what only
- * the stack can tell is a thread's of its own (teller.c). What it cannot tell, it does not
- * answer, and the client has its own patience. The same thread then waits until the stack has
- * delivered what was sent (drain.c), and answers meanwhile: the stack is ending.
+ * All of it happens on the thread that watches the members, which never waits, except for
+ * what only the stack can tell: another thread asks the stack (teller.c). If the stack gives
+ * no answer the client gets none, and has a time limit of its own. At the end the thread
+ * that watches the members waits until the stack has delivered what was sent (drain.c), and
+ * meanwhile answers that the stack is ending.
  */
 #include "holder/control/control.h"
 
@@ -370,8 +371,8 @@ static bool may_ask(const struct control *c, int client)
 	return false;
 }
 
-/* One who has connected, or -errno. Who would wait for a descriptor, and keep this thread awake
- * meanwhile, gets the spare one for a sentence. */
+/* A client that has connected, or -errno. When there is no descriptor for it, it would stay in
+ * the queue and keep this thread awake: it gets the spare one, and a sentence. */
 static long next_client(struct control *c)
 {
 	const struct timespec moment = { .tv_nsec = 10000000 };

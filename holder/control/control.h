@@ -12,7 +12,7 @@ struct guests;
 
 /* What the plan says: a listening SOCK_SEQPACKET socket, its path, and the name's (or NULL). */
 struct control *control_new(int listener, const char *path, const char *name);
-/* KEY=VALUE, for whoever asks about the stack. 0 or -errno with a sentence. */
+/* KEY=VALUE, to be told to clients that ask about the stack. 0 or -errno with a sentence. */
 int control_tell(struct control *c, const char *word);
 void control_free(struct control *c);
 
@@ -32,11 +32,11 @@ bool control_keeps(const struct control *c);
 bool control_ending(const struct control *c, int *ms);
 /* The last program has left: from here on the stack is ending, and no ticket counts. */
 void control_end(struct control *c);
-/* Nothing is answered any more. Who asks now waits, and is hung up on by control_stop(): so
- * the stack is known to be there as long as it has something of the host's. */
+/* From here on no request is answered. Clients wait until control_stop() hangs up: so
+ * they know that the stack is there as long as something of it is left on the host. */
 void control_silence(struct control *c);
-/* The end has come: the path is free again.
- * Whoever asked for the end hears of it when this process has ended. */
+/* The stack has ended: the path is free again. Clients that asked for the end hear of it when
+ * this process has ended. */
 void control_stop(struct control *c);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reports on a living stack. The first comes from what the holder has in its hands:
- * the region's counters and the list of members, read without the virtual CPU, so
- * that it can be had of a stack that stands still. The second asks the stack's
- * kernel.
+ * Reports on a running stack. The first has what the holder itself can read: the
+ * region's counters and the list of members. It does not take the virtual CPU, so a stack
+ * whose virtual CPU is held by a stopped thread is reported as well. The second asks the
+ * stack's kernel.
  *
  * The memory of a stack is what its region takes of the host's: pages of the memfd
  * that were written once. They are not given back before the stack ends.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * To ask the stack something takes the virtual CPU, and its owner may be stopped or dead. So
- * that is done by a thread of its own, the teller, that is started by the first request for
- * it, and the thread that serves the clients never waits. The teller has a copy of each
- * client's descriptor, in the order in which they asked.
+ * Questions to the stack itself take the virtual CPU, whose owner may be stopped or dead. So
+ * a thread of its own asks them, the teller, which is started by the first such request; the
+ * thread that serves the clients never waits. The teller has a copy of each client's
+ * descriptor, in the order in which they asked.
  */
 #include "holder/control/teller.h"
 

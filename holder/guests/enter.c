@@ -7,11 +7,11 @@
  * descriptors of namespaces, RESOLV and HOSTS of files with the text of the guest's
  * /etc/resolv.conf and /etc/hosts; "-" means that there is none. The rest is the program.
  *
- * The two files are laid over the host's in a mount namespace of the guest's own, where
- * all else is, and stays, as on the host. A file that is not there at all cannot be laid
- * over, and guise says so.
+ * The two files are mounted over the host's in a mount namespace of the guest's own, where
+ * everything else is as on the host. If the host does not have the file there is nothing to
+ * mount over, and guise says so.
  *
- * Privileges end with exec: the user is nobody special in the new user namespace.
+ * Privileges end with exec: the user has none in the new user namespace.
  */
 #include "holder/guests/enter.h"
 

@@ -47,7 +47,7 @@
 /* How often the processes are looked at that there is no pidfd for. */
 #define LOOK_MS 1000
 
-/* ... and for guests, once the ticket has gone that they were to keep. */
+/* ... and for guests, once all copies of the ticket that guests were to keep are closed. */
 #define GUESTS_MS 200
 
 /* What an event is about: the kind above, a process index below. */
@@ -282,7 +282,7 @@ static int look(struct watch *w)
 	return (int)((w->next_look - now) / 1000000) + 1;
 }
 
-/* Whoever has it, or has not. */
+/* Whether the stack stays even if no process has it. */
 static bool stays(const struct watch *w)
 {
 	int until_end;
@@ -304,7 +304,7 @@ static int patience(struct watch *w)
 	return until_look;
 }
 
-/* Whether somebody has the stack, or may come to it. */
+/* Whether the stack still has members, or may get one. */
 static bool wanted(const struct watch *w)
 {
 	int until_end = 1;

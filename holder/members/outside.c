@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Programs that went to the host's stack: said when they start, and counted at the end.
+ * Programs that are on the host's stack: reported when they start, and counted at the end.
  *
- * Of those with GUISE_PRELOAD=off nobody knows which have joined by themselves, but how many:
- * only when some have not, all of them are listed.
+ * Of programs with GUISE_PRELOAD=off it is known how many have joined by themselves, and not
+ * which. So if all of them have joined none is listed, otherwise all are.
  */
 #include "holder/members/outside.h"
 

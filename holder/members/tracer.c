@@ -2,17 +2,16 @@
 /*
  * The tracer: a thread of the holder that has every member seized by ptrace(2).
  *
- * What for: a thread that is killed stops once more on its way out, before
- * anything of it is torn down (PTRACE_EVENT_EXIT). If it owns the virtual CPU, the
- * tracer finishes its section (region/finish.c) before it lets it die. And a
- * thread that is to stand still (SIGSTOP, Ctrl-Z) while it owns the virtual CPU is
- * let run until it does not.
+ * What it is for: a thread that is killed stops once more before anything of it is freed
+ * (PTRACE_EVENT_EXIT). If it owns the virtual CPU, the tracer finishes its section
+ * (region/finish.c) before it lets the thread die. And a thread that is stopped (SIGSTOP,
+ * Ctrl-Z) while it owns the virtual CPU is let run until it has given that up.
  *
  * How a member notices: only by time. Nothing is ever injected or
  * held back:
  *
  *	a signal	is passed on at once; each costs the member a stop
- *	its own fault	likewise; but an init's that would end it is met anew, untraced
+ *	its own fault	likewise; except one that ends an init, see below
  *	a new thread	is traced from its first instruction; a new process is not
  *			(it is seized when it joins)
  *	exec		is let go; the new program may join
@@ -20,16 +19,17 @@
  *			stop and go on as without us
  *	death		its parent hears of it when we have
  *
- * A stop for the owner of the virtual CPU: the group stop is in force, and we
- * continue this one thread; as soon as it owns the virtual CPU no more it is
- * interrupted, and then stands still with the others. Should it own it anew by
- * then, once more. Who stands still leads no more, and calls end when it goes on that
- * do on the host (slot->still; region/wait.c, region/call.c).
+ * When the owner of the virtual CPU is to stop with its process, the tracer continues this one
+ * thread. As soon as it has given the virtual CPU up it is interrupted, and then stands still
+ * with the others; if it has become the owner again by then, the same is done once more. A
+ * thread that stands still leads no more; when it is continued, those calls end that would
+ * on the host (slot->still; region/wait.c, region/call.c).
  *
- * An init, pid 1 of a PID namespace, gets no signal that would end it, except its own faults;
- * and while it is traced not for these either: it would run into the fault for ever. So a thread
- * of an init that stops for a fault without a handler is let go, back at the instruction, and
- * ends by that as on the host.
+ * An init, pid 1 of a PID namespace, gets no signal that would end it, except by its own
+ * faults; and while it is traced these do not end it either: it would repeat the faulting
+ * instruction for ever. So when a thread of an init stops for a fault without a handler, the
+ * tracer sets it back to the instruction and lets go of it; then the fault ends it as on the
+ * host.
  *
  * Requests (seize, let go) come from the thread that watches the members. This
  * one sleeps in wait4(2) meanwhile, which a signal interrupts; one that comes

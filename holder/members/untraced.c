@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A process has one tracer, and not everybody may be it. The host's kernel says EPERM for all
- * reasons, of which only some concern the machine: guise doctor finds these, and what concerns
- * one process is found here.
+ * Why a process cannot be traced. The host's kernel says EPERM for every reason. Reasons that
+ * concern the whole machine are found by guise doctor; those that concern one process are
+ * found here.
  */
 #include "holder/members/untraced.h"
 

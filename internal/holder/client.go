@@ -224,8 +224,8 @@ func (s Stack) ending() bool {
 		return false
 	}
 	defer c.Close()
-	// Whoever listens is still the process that the socket is named after: the stack has
-	// yet to begin.
+	// The process that listens is still the one that the socket is named after: the stack
+	// has yet to begin.
 	if starter, _, _ := strings.Cut(s.Number(), "_"); starter == strconv.Itoa(c.peer) {
 		return false
 	}

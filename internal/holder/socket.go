@@ -86,7 +86,7 @@ func reserve(name string, succeed bool) (s *Socket, err error) {
 	return s, nil
 }
 
-// TakeOver gives the name to this stack, whoever has it now.
+// TakeOver gives the name to this stack, even if another one has it now.
 func (s *Socket) TakeOver() error {
 	l, err := rundir.LockExisting(filepath.Dir(s.Path))
 	if err != nil {

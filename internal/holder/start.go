@@ -85,7 +85,7 @@ func Start(plan string, links []*os.File) (h *Holder, err error) {
 	return h, nil
 }
 
-// note stands in the holder's command line for who finds it there: a debugger that is refused
+// note stands in the holder's command line, for the user to find: a debugger that is refused
 // names the thread that traces already (TracerPid of /proc/PID/status), and ps -eLf shows this.
 const note = "traces the programs of its stack; guise detach PID lets a debugger at one"
 

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report is a line that the holder wrote, and the pid of whoever wrote it: the
-// kernel adds that to what is read. It is how guise knows its holder, which is
+// report is a line that the holder wrote, and the pid of its writer, which the
+// kernel adds. By this pid guise knows its holder, which is
 // not its child. The last report of all has an error, io.EOF at the best.
 type report struct {
 	line string
@@ -45,7 +45,7 @@ func (i Interrupted) Error() string { return i.Signal.String() }
 func listen(status *os.File) <-chan report {
 	fd := int(status.Fd())
 	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
-	// The reader must never wait for somebody to listen: two lines at most
+	// The reader must never wait for a receiver: two lines at most
 	// are ever reported, and the end.
 	reports := make(chan report, 16)
 	go func() {

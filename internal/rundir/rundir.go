@@ -4,11 +4,11 @@
 // stacks do: journals of what was changed on the host (internal/hostnet/journal), and
 // the sockets through which holders are spoken to (internal/holder).
 //
-// It is $GUISE_RUNDIR, or /run/guise for who may write there, or else
-// $XDG_RUNTIME_DIR/guise, or /tmp/guise-UID. One that guise has made exists only while there
-// is something in it, and has the sticky bit for a mark; one that was there before is nobody's
-// to remove. Its lock is flock(2) on the folder itself, so that not even a lock file is
-// left behind. Nobody else may write in it: what is in /tmp could be anybody's.
+// It is $GUISE_RUNDIR, or /run/guise where the user may write there, or else
+// $XDG_RUNTIME_DIR/guise, or /tmp/guise-UID. A folder that guise has made exists only while
+// there is something in it, and is marked by the sticky bit; one that was there before is never
+// removed. Its lock is flock(2) on the folder itself, so that not even a lock file is
+// left behind. No other user may write in it: a folder in /tmp could be anybody's.
 package rundir
 
 import (

@@ -46,7 +46,7 @@ static int prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
 			  strerrordesc_np((int)-ret));
 }
 
-/* Who makes children faster than the dead are buried has to wait for that. */
+/* A program that makes children faster than dead ones are buried has to wait for the burials. */
 int guise_heir_prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
 		       struct guise_mark *marks, unsigned int n, int keep)
 {

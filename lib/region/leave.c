@@ -140,13 +140,13 @@ static void process_exits(int status, void *unused)
 }
 
 /*
- * exit() calls what was registered last first, and among that the loader's function which calls
- * all destructors. Constructors of libraries come before that is registered: what one registers,
- * and binds to no library, is called behind the last destructor. Until then threads work on,
- * for whoever stops and joins them there.
+ * exit() calls first the functions that were registered last. One of them is the loader's, which
+ * calls all destructors. Constructors of libraries run before that one is registered. So a
+ * function that a constructor registers, bound to no library, is called after the last
+ * destructor. Until then other threads work on, because a destructor may stop and join them.
  *
- * In a program that has libguise.a in itself, or loads libguise.so when it runs, other libraries'
- * destructors come later: such a one waits for ever for a thread that makes a call.
+ * If a program is linked with libguise.a, or loads libguise.so while it runs, destructors of other
+ * libraries run later than that: one that waits for a thread which makes a call waits for ever.
  */
 __attribute__((constructor(101))) static void await_end(void)
 {

@@ -69,7 +69,7 @@ static uint32_t devices(struct guise_stack *s)
 /*
  * Holding the virtual CPU: gives it up and sleeps on pump_word, unless
  * guise_pump_wake() was called since this turn began. True when the time is over.
- * Who stands by looks at the clock for the leader, too, and comes in time for the next event.
+ * A pump that stands by looks at the clock for the leader, too: it wakes for the next event.
  */
 static bool doze(struct guise_stack *s, uint32_t how, uint64_t timeout)
 {
@@ -78,7 +78,7 @@ static bool doze(struct guise_stack *s, uint32_t how, uint64_t timeout)
 	r->vcpu->pump_until = 0;
 	if (how == GUISE_PUMP_STANDS && r->clock_mode == GUISE_CLOCK_REAL)
 		r->vcpu->pump_until = s->ops->clock(s->ops, 0) + timeout;
-	/* Where nobody does so any more, the unlock wakes the leader, if there is an event. */
+	/* A pump that sleeps does not: the unlock wakes the leader if there is an event. */
 	if (r->vcpu->leader && r->vcpu->leader_timeless)
 		r->vcpu->leader_until = r->vcpu->pump_until ? r->vcpu->pump_until : NEVER;
 	__atomic_store_n(&r->vcpu->pump_word, how, __ATOMIC_SEQ_CST);
@@ -87,7 +87,8 @@ static bool doze(struct guise_stack *s, uint32_t how, uint64_t timeout)
 	       guise_futex_wait(&r->vcpu->pump_word, how, timeout) == -ETIMEDOUT;
 }
 
-/* Whether somebody else leads who cannot; watched: for GUISE_WATCH_NS nobody came or went. */
+/* Whether another thread is the leader and does not work. watched: no wait began or ended for
+ * GUISE_WATCH_NS. */
 static bool leader_absent(struct guise_stack *s, bool watched)
 {
 	struct guise_region *r = s->region;

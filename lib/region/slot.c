@@ -148,13 +148,12 @@ static void begin(void)
 	same_process = guise_own_word();
 }
 
-/* Where it is known early no handler of a signal is the first to come here. */
 void guise_slots_begin(void)
 {
 	guise_own_once(GUISE_LOCK_BEGIN, &begun, begin);
 }
 
-/* Who looks through the slots need not look beyond. Before the slot says so itself. */
+/* Searches through the slots end here. To be set before the slot is marked as used. */
 static void note_end(struct guise_region *r, uint32_t end)
 {
 	uint32_t old = __atomic_load_n(&r->slots_end, __ATOMIC_RELAXED);
@@ -202,7 +201,7 @@ struct guise_slot *guise_slot_reserve(struct guise_stack *s, unsigned int proc)
 	return slot;
 }
 
-/* The one that was made with this process, for the first of its threads that comes. */
+/* The slot that was made with this process's place; the first thread that makes a call gets it. */
 static struct guise_slot *first_slot(struct guise_stack *s)
 {
 	uint32_t first =
@@ -233,7 +232,7 @@ struct guise_slot *guise_slot_find(struct guise_stack *s)
 	return NULL;
 }
 
-/* What the dead have had is not free before they are buried: that is waited for. */
+/* What dead members had is not free before they are buried: waits for that. */
 static long attach(struct guise_stack *s, struct guise_slot *slot)
 {
 	const struct timespec moment = { 0, 2000000 };
@@ -249,8 +248,8 @@ static long attach(struct guise_stack *s, struct guise_slot *slot)
 }
 
 /*
- * The child of a fork does not go in before the holder is its tracer: killed inside, it would
- * cost the stack. A holder that does not answer is done without.
+ * The child of a fork does not enter the stack before the holder is its tracer: if it were killed
+ * inside, the stack would be lost. It does not wait longer for a holder that does not answer.
  */
 static void wait_until_seen(struct guise_stack *s)
 {
@@ -262,7 +261,7 @@ static void wait_until_seen(struct guise_stack *s)
 		guise_futex_wait(expected, 1, PATIENCE_NS);
 }
 
-/* Stacks that are no more count no more. */
+/* Takes stacks that have been left out of this thread's list. */
 static void forget_left(void)
 {
 	for (unsigned int i = mine.n; i--;)

@@ -8,27 +8,28 @@
  * A waiting thread that dies costs the others that time only.
  *
  * The lock is a word: the owner's slot, and a bit that says that somebody sleeps on the
- * word. A thread that comes takes it whenever it is free, whoever waits: to hand it over
- * in order would cost as much as hundreds of calls, for the next owner has to be woken,
- * and all that it touches comes from another processor.
+ * word. A thread that comes takes it whenever it is free, even if others wait: to hand it
+ * over in order would cost as much as hundreds of calls, because the next owner has to be
+ * woken, and all memory that it touches comes from another processor.
  *
  * A thread that finds it taken goes through these states:
  *
  *	spins	looks at the word again and again. Where threads go to sleep in the stack
- *		now and then (others_sleep()), the owner is soon done: it is worth up to
- *		some 20 us. If the owner last ran on this very processor it was preempted
- *		here, and gets the processor (sched_yield). Where threads only make call
- *		after call it is worth what it was worth lately
+ *		now and then (others_sleep()), the owner is soon done, and this thread spins
+ *		for up to some 20 us. If the owner last ran on this very processor it was
+ *		preempted here, and gets the processor (sched_yield). Where threads only make
+ *		call after call, this thread spins for as long as that has paid lately
  *	sleeps	on the word. An unlock that finds the bit wakes one
- *	naps	on another word. For threads that were woken in vain while many calls were
- *		made, or came too late to sleep several times: each wake-up would hold up
- *		an owner that makes call after call. A thread that goes to sleep in the
- *		stack wakes one (guise_wake_napper()), since it leaves a processor free
+ *	naps	on another word. This is for threads that were woken in vain while many calls
+ *		were made, or that several times found the word changed when they wanted to
+ *		sleep: to wake them at each unlock would delay an owner that makes call after
+ *		call. A thread that goes to sleep in the stack wakes one of them
+ *		(guise_wake_napper()), since it leaves a processor free
  *	starves	has waited for its time. It counts itself in vcpu->starving, and the next
- *		unlock reserves the word for the starving (the idea of Go's sync.Mutex). It
- *		is awake just then, and spins; if that takes long, it sleeps, and is woken
- *		before the others. If nobody takes a reserved word for that long, those
- *		that were counted have been stopped: the next to starve counts alone
+ *		unlock reserves the word for starving threads (the idea of Go's sync.Mutex).
+ *		It is awake just then, and spins; if that takes long, it sleeps, and is woken
+ *		before the others. If no thread takes a reserved word for that long, those
+ *		that were counted have been stopped: the next one to starve counts alone
  *
  * The owner reads no clock for all this; those who wait do. An owner that returns to its
  * program, stops, forks or dies between two calls holds nothing.
@@ -36,9 +37,9 @@
  * guise_unlock() also makes the wake-ups real that the kernel asked for (wait.c), and
  * lets links write the frames that they have gathered.
  *
- * A thread that is killed in here leaves nothing that cannot be made anew: the owner's
- * slot stands in the word itself, and wake-ups that are lost with it are replaced by one
- * for all (slot->delivering; bury.c).
+ * If a thread is killed in here, all that it leaves can be mended: the owner's slot stands
+ * in the word itself, and wake-ups that are lost with the thread are replaced by waking
+ * all threads (slot->delivering; bury.c).
  *
  * The holder does that. If the holder is gone, a thread that waits for long looks whether
  * the owner is gone as well: then it takes the lock from the dead owner, or declares the
@@ -73,7 +74,7 @@
 #define GUISE_SPIN_PARTS    8    /* ... and how many of these */
 #define GUISE_QUIET         8u   /* questions without a sleeper between them */
 
-/* Who sleeps on the word, to the host's kernel (FUTEX_WAKE_BITSET). */
+/* The two kinds of sleepers on the word, for the host's kernel (FUTEX_WAKE_BITSET). */
 #define WAITING  1u
 #define STARVING 2u
 

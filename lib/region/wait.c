@@ -389,10 +389,10 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, 
 	uint32_t word = GUISE_WORD_SPIN;
 	bool devices = lead && has_devices(s);
 	bool simulated = s->region->clock_mode == GUISE_CLOCK_SIM;
-	/* Who leaves the clock to the holder's pump hears when the holder is gone. */
+	/* A leader that leaves the clock to the pump has to hear when the holder is gone. */
 	bool poll = ps || devices || (lead && deadline == NEVER && s->alive >= 0);
 
-	/* Who has devices to watch does not look away from them. */
+	/* A leader that has devices to watch does not spin. */
 	if (!devices && spin_on_word(slot))
 		return false;
 	if (!__atomic_compare_exchange_n(&slot->word, &word,

@@ -3,15 +3,15 @@
  * Opening files. Those of the stack (place.c) become private descriptors; the others are
  * the host's.
  *
- * One file of the host's programs on a stack must find changed: /etc/resolv.conf, whose name
- * servers are addresses that the holder relays. guise run puts the text that is right into
- * $GUISE_RESOLV_CONF, and whoever opens the file for reading gets a file in memory with that
- * text; so it takes no privilege and leaves nothing on the host. All other paths, and whoever
- * writes, go to the host.
+ * One file of the host must look different to programs on a stack: /etc/resolv.conf, whose
+ * name servers are addresses that the holder relays. guise run puts the right text into
+ * $GUISE_RESOLV_CONF, and a program that opens the file for reading gets a file in memory
+ * with that text; so no privilege is needed, and nothing is changed on the host. Opening it
+ * for writing, and all other paths, go to the host.
  *
- * The resolver of this library (resolver.c) looks up a few names more than /etc/hosts
- * has: $GUISE_HOSTS, lines of the same form. Only its own reading of that file, within
- * c-ares, sees them; programs find the file as it is.
+ * The resolver of this library (resolver.c) knows a few names beside those of /etc/hosts:
+ * $GUISE_HOSTS, lines of the same form. They are added only when c-ares, for the resolver,
+ * reads that file; programs find the file as it is.
  */
 #include "host/probe.h"
 #include "host/fd.h"

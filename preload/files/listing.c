@@ -2,10 +2,10 @@
 /*
  * Folders of the stack (place.c), read with opendir() and its kin.
  *
- * libc's DIR reads inside libc, past every hook; so such a folder has a structure of
- * this file's, which begins with what no DIR of libc's can begin with (there it is a
- * descriptor and a lock). What libc itself reads by folder (glob, scandir, nftw, fts) is
- * the host's.
+ * libc reads a DIR inside libc, past every hook. So such a folder has a structure of this
+ * file's own instead. It begins with a value that no DIR of libc's can begin with (where a
+ * descriptor and a lock stand). The functions of libc that read whole folders (glob, scandir,
+ * nftw, fts) show the host's.
  */
 #include "preload/files/place.h"
 

@@ -5,16 +5,16 @@
  *	/proc/net	also as the own process's and thread's; see proc_pid_net(5)
  *	/proc/sys/net	the sysctls
  *	/sys/class/net	the interfaces, and /sys/devices/virtual/net where its links lead
- *	/dev/net/tun	what makes tun and tap devices: who opens it means the interfaces of
- *			the network that its sockets are in
+ *	/dev/net/tun	makes tun and tap devices, in the network that the program's sockets
+ *			are in
  *
- * These are the stack's for every program on it, and all others are the host's. Opened
- * they are private descriptors like sockets are (descriptor.c), marked GUISE_FD_FILE.
+ * These are the stack's for every program on it, and all others are the host's. When they
+ * are opened they are private descriptors like sockets (descriptor.c), marked GUISE_FD_FILE.
  *
- * Only whole absolute paths are recognised, and what is below a folder of the stack
- * that the program has open. A path with .. in it, one that passes a link of the
- * host, and what follows a chdir() into one of the folders above are the host's:
- * its folders of these names show the host.
+ * Two kinds of paths are recognised: absolute ones without "..", and those relative to a
+ * folder of the stack that the program has open. Paths through a symbolic link of the host,
+ * and relative ones after a chdir() into one of the folders above, lead to the host's files
+ * of these names.
  */
 #include "preload/files/place.h"
 

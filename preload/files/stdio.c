@@ -3,19 +3,18 @@
  * stdio over private sockets.
  *
  * A FILE of libc makes its calls inside libc, past every hook. So fdopen() of
- * a private socket gives a stream of fopencookie(), whose functions are hooks;
+ * a private socket gives a stream of fopencookie(), whose functions call hooks;
  * fileno() knows its number, which stands in a public field of the structure.
  *
- * A FILE of libc may come to stand before a private socket, when a program
- * puts one in place of 0, 1 or 2. Then the variable stdin, stdout or stderr is
- * given a stream of the above kind, until the number is the host's again; it
- * is never freed, the program may have taken a copy. Who had copied the variable
- * before (libstdc++, for cin and cout) hands libc's FILE to functions that are
- * hooks as well (streams.c), and mean the other. FILEs with other numbers
- * write to the placeholder: ENOTCONN.
+ * A FILE of libc comes to have a private socket when a program puts the socket in the place
+ * of 0, 1 or 2. Then the variable stdin, stdout or stderr gets a stream of the above kind,
+ * until the number is the host's again; the stream is never freed, because the program may
+ * have copied the variable. Code that copied the variable before (libstdc++, for cin and
+ * cout) passes libc's FILE to functions that are hooks as well, and use the new stream
+ * instead (streams.c). FILEs with other numbers write to the placeholder: ENOTCONN.
  *
- * fclose() and freopen() of such a FILE close the number inside libc: what
- * stands behind it in the stack goes first.
+ * fclose() and freopen() of such a FILE close the number inside libc, so the stack's
+ * descriptor is closed before.
  */
 #include "preload/preload.h"
 

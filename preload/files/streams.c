@@ -2,8 +2,8 @@
 /*
  * Functions on a FILE, for copies of stdin, stdout and stderr: those of libstdc++,
  * that std::cin and std::cout use, and the program's own. When a private socket has
- * taken 0, 1 or 2, the variable has another FILE (stdio.c); here whoever still
- * has the old one gets the same.
+ * taken 0, 1 or 2, the variable has another FILE (stdio.c); here a call with the old one
+ * uses the new one.
  *
  * Otherwise each is libc's own. What compilers make of these calls inside the
  * program (getc_unlocked(), putc_unlocked() and their like) is not seen.

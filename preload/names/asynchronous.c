@@ -3,11 +3,11 @@
  * getaddrinfo_a: names that are looked up while the program goes on. libc's own
  * would look them up inside libc, over the host's stack.
  *
- * Each list of requests has a thread, which answers one after the other and
- * then says so as the caller wished. What a request has come to stands in the
- * field that libc keeps it in, so gai_error() is libc's own. A request that no
- * thread has begun with can be cancelled. Whoever waits is woken by any answer
- * and looks again.
+ * Each list of requests has a thread, which answers them one after the other and
+ * then notifies the caller as that wished. The result of a request stands in the
+ * field in which libc keeps it, so gai_error() is libc's own. A request that the
+ * thread has not begun can be cancelled. A waiting thread is woken by every answer, and
+ * looks whether it is one that it waits for.
  */
 #include "preload/wait/completion.h"
 #include "preload/preload.h"

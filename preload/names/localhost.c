@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * localhost. To libc it is a name like any other: what /etc/hosts does not have of it, DNS is
- * asked for. c-ares knows addresses of its own for it (RFC 6761). They do no harm where
- * the file has some of that family; where it has none, a program would be told of an address
- * that it does not listen on. Then c-ares is given the name with a dot at its end, which
+ * localhost. To libc it is a name like any other: addresses that /etc/hosts does not have are
+ * asked of DNS. c-ares has addresses of its own for it (RFC 6761). They do no harm where
+ * /etc/hosts has one of the same family; where it has none, the program would get an address
+ * that its server does not listen on. Then c-ares is given the name with a dot at its end, which
  * is the same name to DNS and nothing special to c-ares.
  */
 #include "preload/names/resolver.h"

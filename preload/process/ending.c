@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Calls that end a process, or what it may do. First, those that end it at once,
- * with its other threads, wherever they are: before that, these are kept out of
- * the stack (lib/region/leave.c). exit() and quick_exit() are not among them: the last that
- * they call is this.
+ * Calls that end a process, or take rights from it.
+ *
+ * Some calls end the process at once, with its other threads wherever these are. Before
+ * such a call the other threads are kept out of the stack. exit() and quick_exit() have no
+ * hook here: the last function that they call does the same (lib/region/leave.c).
  *
  * In a vfork child nothing is done: the threads are the parent's and go on. A
  * program with a handler for SIGABRT may come back from abort() by a jump.
@@ -29,9 +30,9 @@ void preload_leave_quietly(void)
 }
 
 /*
- * A program that puts itself into a sandbox: what its filter lets through guise
- * cannot know, so it needs as little as can be from now on (region/sandbox.c). If
- * the filter is then refused, no harm is done.
+ * The program puts itself into a sandbox. guise cannot know what the filter lets through,
+ * so it makes as few system calls as possible from now on (region/sandbox.c). If the host
+ * then refuses the filter, no harm is done.
  */
 void preload_sandbox(void)
 {

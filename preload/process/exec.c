@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * exec, and what posix_spawn, system and popen do of it.
+ * exec, also where posix_spawn, system and popen make it.
  *
  * The next program stays on the stack, whatever this one did to its environment:
  * LD_PRELOAD and GUISE_STACK are put back where they are missing, and the ticket is made
  * to pass exec. (GUISE_PRELOAD=off is for programs that join by libguise themselves: the
- * library is taken out.) Of the private sockets it gets those whose placeholders it gets.
+ * library is taken out.) The next program gets the private sockets whose placeholders it gets.
  * When there are any, a place with copies of them is made before the host's exec
  * (region/heir.h); the right to it is a descriptor that GUISE_PLACE names, with its
  * inode. This program's own place is buried when its channel hangs up, as at any
  * end. When exec fails the new place is dropped, and nothing else has changed.
  *
- * What passes is marked by the placeholder's inode, not by number. The new program
- * looks through its descriptors and finds its sockets, whatever happened to the
- * numbers between: in the child of a vfork, whose hooks must not touch the table
- * that it shares with its parent; in the file actions of posix_spawn, which are
- * done inside libc; in a program between that guise is not part of.
+ * Sockets that pass are marked by the placeholder's inode, not by number: the new program
+ * looks through its descriptors and finds them even where numbers were changed unseen. That
+ * happens in the child of a vfork, whose hooks must not change the table that it shares
+ * with its parent; in the file actions of posix_spawn, which libc carries out inside; and
+ * in a program without guise that was executed between the two.
  *
- * Which sockets pass is known before exec, except for posix_spawn: there all those
- * count that are not close-on-exec, or that a file action has named
- * (GUISE_FD_SPAWN). The new program closes what it does not find; one that guise is
- * no part of keeps it open until it ends.
+ * Which sockets pass is known before exec, except for posix_spawn: there every socket is
+ * marked that is not close-on-exec, or that a file action has named (GUISE_FD_SPAWN). The
+ * new program closes the marked ones that it does not find; if guise is not part of the
+ * program, they stay open until it ends.
  *
- * An epoll has no inode of its own. It is found by its number, where that was not
- * given to something else.
+ * An epoll has no inode of its own. It is found by its number, if that has not been
+ * given to another descriptor.
  */
 #include "preload/locks.h"
 #include "preload/preload.h"

@@ -15,17 +15,17 @@
  * handler in the child would use the parent's slot.
  *
  * Between the copy and the host's fork other threads of the parent may close a
- * descriptor, and open another one by its number. So the child of a process with
- * threads looks at each number once: what is not the placeholder that the table knows
- * is forgotten.
+ * descriptor, and open another one that gets its number. So the child of a process with
+ * several threads looks at each number once, and removes entries whose number is not the
+ * placeholder that the table names.
  *
- * When there is no place for another process, or no memory, fork fails with EAGAIN or
- * ENOMEM, as a host's does: whatever there is too little of, descriptors for the right to
- * the place included. What forks inside libc cannot be told so, and where the
- * holder is gone nobody could fork any more: that child goes without. Its table marks
- * the parent's sockets stale, and to use one gives EBADF and a sentence. So does a
- * child that was made by a system call that nobody saw, from its first call into the
- * stack on, where that is noticed (region/slot.c); it then joins anew.
+ * When there is no place for another process, no memory, or no descriptor for the right to
+ * the place, fork fails with EAGAIN or ENOMEM, as a host's does. In two cases the child is
+ * made without a place instead: when libc forks inside, where fork cannot be made to fail,
+ * and when the holder is gone, because otherwise no process could fork any more. The
+ * child's table marks the parent's sockets stale: a call on one fails with EBADF, and a
+ * sentence. The same holds for a child that was made by a system call that guise did not
+ * see, from its first call into the stack on (region/slot.c); it then joins anew.
  */
 #include "preload/preload.h"
 

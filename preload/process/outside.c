@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Programs that guise cannot be part of: static ones, those written in Go, those of
- * another processor, those that gain privileges when they start (tracing.c knows
- * them), and any where the library cannot be read (after a chroot, or by another user).
- * One that `guise run` is given is recognised by it (cmd/guise/program.go, which
- * has the same rules); one that a program of the tree starts later is on the host's
- * stack, and here is found out and noted in the region. The holder says so, once for
- * each program of the run: standard error of the tree itself may be what somebody
- * reads. At the end it says of each how often it was started. The region's header is
- * mapped a second time for this: the child of a fork that has no private sockets is no
- * member, but executes programs.
+ * another processor, those that gain privileges when they start (tracing.c recognises
+ * them), and any program where the library cannot be read (after a chroot, or by another
+ * user).
  *
- * A program that is started with GUISE_PRELOAD=off is noted as well, and is not said: one
- * that then joins by libguise counts that itself (region/join.c).
+ * `guise run` recognises such a program when it is given one (cmd/guise/program.go, which
+ * has the same rules). One that another program of the run starts later is on the host's
+ * stack: it is recognised here and noted in the region. The holder reports it, once for
+ * each such program, because the standard error of the run's programs may be read by others.
+ * At the end it says how often each was started. The region's header is mapped a second
+ * time for this: a forked child without private sockets is no member, and executes programs,
+ * too.
  *
- * What costs little is looked at: the file's first page, which has the program headers of
- * whatever a linker makes, and in Go's programs the note with the build's name. A script is
- * what runs it.
+ * A program that is started with GUISE_PRELOAD=off is noted as well, and not reported: if it
+ * then joins by libguise, it counts itself (region/join.c).
  *
- * It is noted before exec, and taken back when that fails.
+ * Only the file's first page is examined, which costs little. It has the program headers
+ * of all files that linkers make, and in Go's programs the note with the build's name. For
+ * a script, the program that runs it is examined.
+ *
+ * A program is noted before exec; the note is taken back when exec fails.
  */
 #include "preload/preload.h"
 

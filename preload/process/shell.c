@@ -2,10 +2,10 @@
 /*
  * system and popen: programs that a shell starts.
  *
- * libc's own start the shell inside libc, past the hooks: it would get no private
- * sockets, and on the host's stack it would be where the program has emptied its
- * environment. So they are made here of posix_spawn(), whose hook (exec.c) sees to
- * both. What POSIX and glibc say of them holds: while system() waits SIGINT and SIGQUIT
+ * libc's own start the shell inside libc, past the hooks. The shell would get no private
+ * sockets, and would be on the host's stack if the program had emptied its environment. So
+ * these calls use posix_spawn() here, whose hook (exec.c) prevents both. They behave as POSIX
+ * and glibc say: while system() waits SIGINT and SIGQUIT
  * are ignored and SIGCHLD is blocked, for all threads that are in it; a thread that is
  * cancelled there kills its shell; a child of popen() does not have the streams of
  * earlier ones; fclose() of such a stream waits as pclose() does.

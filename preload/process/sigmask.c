@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Signal masks. SIGSEGV and SIGBUS stay out of them, which say that a pointer
- * was bad (host/signal.c), and SIGSYS, which says that a system call was
- * trapped (trap.c): a thread that has such a signal blocked when it comes ends
- * its program. libc leaves signals of its own out in the same way.
+ * Signal masks. Three signals are never put into them: SIGSEGV and SIGBUS, by which guise
+ * learns that a pointer was bad (host/signal.c), and SIGSYS, by which it learns of a raw
+ * system call (trap.c). If one of these came while it was blocked, the host would end the
+ * program. libc keeps signals of its own out of masks in the same way.
  */
 #include "preload/preload.h"
 

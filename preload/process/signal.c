@@ -4,9 +4,10 @@
  * holds a signal back while its thread is inside the stack. So every call of
  * libc that installs one leads to guise_signal_action().
  *
- * In a vfork child the handlers' table is the parent's, the dispositions are not: there the
- * host's call does it alone. But the signals that guise needs stay as they are, until it
- * executes a program: Go's children take all handlers away before that.
+ * A vfork child shares the table of handlers with its parent, and has dispositions of its
+ * own. There only the host's call is made, except for the signals that guise needs: these
+ * stay as they are until the child executes a program, because Go's children remove all
+ * handlers before that.
  */
 #include "host/signal.h"
 #include "preload/preload.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * posix_spawn's file actions. The child executes them inside libc, past every
- * hook; what it must not close is the ticket (start.c), or the program that it
- * becomes could not join the stack, and its place's end (exec.c). guise's other
+ * posix_spawn's file actions. The child carries them out inside libc, past every
+ * hook. It must not close two descriptors: the ticket (start.c), without which the next
+ * program could not join the stack, and the end of its place (exec.c). guise's other
  * descriptors are closed by exec in any case.
  *
- * A socket that an action gives another number passes to the program, close-on-exec
- * or not: it is noted in the table.
+ * A socket that an action gives another number passes to the program even if it is
+ * close-on-exec: this is noted in the table.
  */
 #include "preload/preload.h"
 

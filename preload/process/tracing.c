@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ptrace(2) of the program. A process has one tracer, which on a stack is the holder
- * (holder/members/tracer.c). A program that wants to trace one is told EPERM by the host's
- * kernel then; so the holder is asked to let go, and the program tries again.
+ * Where the holder's tracing (holder/members/tracer.c) would be in a program's way. A process
+ * has one tracer, which for a member is the holder.
  *
- * And one that is traced gets no privilege from a setuid program that it executes,
- * or from capabilities of the file, unless its tracer has all of them anyway: so it
- * is let go before.
+ * ptrace(2): to a program that wants to trace a member the host's kernel says EPERM. Then
+ * the holder is asked to let go of that member, and the call is made again.
  *
- * Of a program that gains privileges the loader reads no LD_PRELOAD, and it would not be
- * right in memory that its user can write: it is on the host's stack, and that is said,
- * once by each program that executes such.
+ * exec: a process that is traced gets no privilege from a setuid program or from
+ * capabilities of a file, unless its tracer has all of them. So the holder is asked to let
+ * go before. For a program that gains privileges the loader ignores LD_PRELOAD, and it must
+ * not use memory that its user can write. So it is on the host's stack, and is noted
+ * (outside.c).
  *
- * A leak sanitizer traces its own process when that ends, by system calls that
- * nobody sees, and ends the program with an error where it may not. So a program that
- * has one is let go as soon as it has joined.
+ * A leak sanitizer traces its own process when that ends, by system calls that no hook
+ * sees, and ends the program with an error if it may not. So the holder lets go of a
+ * program that has one as soon as it has joined.
  */
 #include "preload/preload.h"
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sockets that escaped: those of the host's stack that a process got in spite
- * of guise, by raw system calls that nobody saw (trap.c) or by whatever guise
- * overlooks.
+ * Sockets that escaped: sockets of the host's stack that a process got in spite of guise,
+ * by raw system calls that were not seen (trap.c), or in a way that guise overlooks.
  *
- * Counted by looking: sockets of the families that carry IP, among the
- * descriptors that a process has when it ends, less those that it had when it
- * joined (systemd and inetd hand listeners over). One that was closed before
- * is not counted; nor are those of a process that is killed, or ends by
- * _exit().
+ * What is counted are the sockets of families that carry IP among the descriptors that a
+ * process has when it ends, less the number that it had when it joined (systemd and inetd
+ * pass listeners to programs). A socket that was closed before is not counted; nor are
+ * those of a process that is killed, or ends by _exit().
  */
 #include "preload/preload.h"
 

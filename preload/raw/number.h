@@ -14,8 +14,8 @@
 /* The call of the host by that very number. */
 long number_on_host(long nr, const struct preload_arguments *x);
 
-/* What a hook returned, as the kernel returns it. A hook that may wait stands between the two:
- * a system call by number is no cancellation point, whatever its hook is. */
+/* The result of a hook, as the kernel would return it. A hook that may wait is called between
+ * these two, because a system call by number is no cancellation point even if its hook is. */
 void number_hook_begins(int *cancel_state);
 long number_hook_returned(long ret, int cancel_state);
 

@@ -8,16 +8,17 @@
  * made through libc's syscall(). guise makes its own through an instruction
  * that it borrows from libc's getppid() (isa/x86_64.c).
  *
- * The handler does not make the call: it may stand on a small alternate stack,
- * must not be left by a call that changes the signal mask, and a second signal
- * could arrive on top of it. It lets the thread continue in guise_trap_entry,
- * on a stack that the thread has for this purpose, with the registers that the
- * instruction found. There the call is made, all registers except rax, rcx and
- * r11 get their values back (vector registers, too), and the program goes on.
- * A handler of the program that interrupts such a call and makes a raw one
- * itself continues below, on the same stack. On an alternate stack (sigaltstack)
- * that has room its calls are made right there, as libc's would be; on a small one, in
- * the lower half of the thread's stack: what it has interrupted may be in the upper.
+ * The handler of SIGSYS does not make the call itself: it may run on a small alternate
+ * stack, a call that changes the signal mask would be undone when it returns, and a second
+ * signal could interrupt it. Instead it lets the thread continue in guise_trap_entry, on a
+ * stack that the thread has for this purpose, with the registers that the instruction had.
+ * There the call is made, all registers except rax, rcx and r11 get their values back
+ * (vector registers, too), and the program goes on.
+ *
+ * A handler of the program may interrupt such a call and make a raw one, which continues
+ * below it on the same stack. If the handler runs on an alternate stack (sigaltstack) with
+ * enough room, its raw calls are made there, as libc's would be; if that is small, in the
+ * lower half of the thread's stack, because the interrupted call may use the upper half.
  *
  * Three calls must be made where they stand:
  *
@@ -31,17 +32,18 @@
  *	clone3		answers ENOSYS, except for what is a fork or a vfork; programs
  *			have to know clone() anyway.
  *
- * The dispatch is a property of a thread, and neither a new one nor a new
- * program has it: so every thread that is made through libc sets it when it
- * begins, and a forked child does. The child of a raw vfork (Go's os/exec makes all
- * programs so) sets it before it returns to the program, on its parent's stack, below what
- * that may use. Its calls then go to the hooks as those of libc's vfork do, and so
- * its exec is prepared (process/exec.c). It has its parent's thread, which stands still
- * meanwhile, and must leave that as it was. What it makes in turn by a vfork or a clone in
- * the same memory is the host's, and so are its own calls from there on.
+ * The dispatch is a property of a thread. Neither a new thread nor a new program
+ * inherits it: so each thread that is made through libc sets it when it begins, and so
+ * does a forked child. The child of a raw vfork (Go's os/exec makes all programs this way)
+ * sets it before it returns to the program, while it runs on its parent's stack, below the
+ * part that the parent may use. Then its calls go to the hooks like those in a child of
+ * libc's vfork, and its exec is prepared (process/exec.c). It uses the thread-local storage
+ * of its parent's thread, which waits meanwhile, and must leave that as it was. If it makes a
+ * child by a vfork or a clone in the same memory itself, that call goes to the host, and so
+ * do its own calls from then on.
  *
- * SIGSYS must never be blocked (sigmask.c). A program that uses the dispatch for
- * itself (Wine) has it; raw calls of that thread are the program's affair.
+ * SIGSYS must never be blocked (sigmask.c). A thread on which the program itself uses the
+ * dispatch (Wine) is left to the program, with its raw calls.
  */
 #if defined(__x86_64__)
 

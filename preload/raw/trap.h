@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Finds what trapping needs, and begins with the calling thread. Once a process. */
+/* Finds what trapping needs, and begins to trap the calling thread. Once in each process. */
 void preload_trap_begin(void);
-/* From now on the calling thread's raw calls are seen. Nothing, if they cannot be. */
+/* From now on the calling thread's raw calls are seen. Does nothing where they cannot be. */
 void preload_trap_thread(void);
 
 /* The program has set the dispatch of its thread itself: the mode of the prctl. */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Valgrind reads a program's instructions and runs others in their place, and so it does with
- * the library that the loader puts into it. There guise stays out: the holder could not
- * finish what such a program had begun in the stack, for its registers are Valgrind's, and
- * raw system calls are Valgrind's own. It is started as the static program that it is, and said
- * to be on the host's stack (outside.c); this makes that true of what it runs, too.
+ * Valgrind translates a program's instructions and runs the translation; so also those of the
+ * preload library in it. There guise does nothing: the holder could not finish what such a
+ * program had begun in the stack, because the registers are Valgrind's, and Valgrind makes raw
+ * system calls of its own. Valgrind itself is a static program, and noted as one that is on the
+ * host's stack (outside.c); so the programs that it runs have to be there as well.
  *
- * To be asked, Valgrind gives a meaning to a series of instructions that has none
- * (preload/isa/; its manual: "The Client Request mechanism"; valgrind/valgrind.h).
+ * A program can ask whether it runs on Valgrind by a series of instructions that otherwise does
+ * nothing (preload/isa/; its manual: "The Client Request mechanism"; valgrind/valgrind.h).
  */
 #include "preload/isa/isa.h"
 #include "preload/preload.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Waits by number. The kernel's differ from libc's: a bad pointer to a time or to a mask gives
- * EFAULT (libc follows some of them itself), a mask comes with its length, and what is left of
- * the time is written back to where the program has it, if that can be written.
+ * Calls that wait, made by number. They differ from libc's functions: a bad pointer to a time or
+ * to a mask gives EFAULT (libc reads through some of them itself), a mask comes with its length,
+ * and the rest of the time is written back to the program, if its memory can be written.
  *
- * What concerns the host's descriptors alone is the host's, by the very number.
+ * A call that concerns only the host's descriptors goes to the host under the same number.
  */
 #include "preload/raw/number.h"
 
@@ -26,7 +26,7 @@ static long time_of(const struct timespec *of, struct timespec *copy)
 	return preload_valid_time(copy) ? 0 : -EINVAL;
 }
 
-/* As the kernel: one of no length stays as it is, and one that cannot be written is no error. */
+/* As the kernel does it: a time of 0 is not written, and one that cannot be written is no error. */
 static void write_back(struct timespec *to, uint64_t deadline)
 {
 	if (to && deadline && deadline != FOREVER && !guise_writable(to, sizeof(*to)))

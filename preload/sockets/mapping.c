@@ -5,10 +5,10 @@
  * found memory. So each is mapped a second time, one behind the other, where the
  * program wants them: mremap() of no bytes of a shared mapping doubles it.
  *
- * A mapping holds a descriptor of the stack's, so that the ring outlives its socket as it
- * does in Linux. munmap() of the whole finds it in a list; of a part of a ring it does
- * not, and the ring stays until the process ends. All else that is mapped is the host's,
- * straight to its kernel: allocators are among the callers.
+ * A mapping keeps a descriptor of the stack open, so that the ring outlives its socket as it
+ * does in Linux. munmap() of the whole ring finds the mapping in a list and closes it; if only
+ * a part is unmapped, the ring stays until the process ends. All other mappings go straight to
+ * the host's kernel, because allocators are among the callers.
  */
 #include "preload/preload.h"
 

@@ -2,12 +2,12 @@
 /*
  * SCM_RIGHTS: private sockets on their way over AF_UNIX sockets of the host.
  *
- * What travels is the placeholder. Before it is sent the stack is given the
- * private socket under the placeholder's inode number; a member of the stack
- * that receives a socket asks for what was given under its number. So the
- * socket arrives in the same process or another one, also by way of a process that
- * is not on the stack, for which it is a socket that was never connected. The stack
- * drops a socket that no member takes when it needs the place (kernel/handover.c).
+ * The message carries the placeholder. Before it is sent, the private socket is deposited in
+ * the stack under the placeholder's inode number; a member that receives a host socket asks
+ * the stack for what was deposited under that socket's inode number. So a private
+ * socket arrives in the same process or another one, even by way of a process that is
+ * not on the stack, which sees a socket that was never connected. The stack drops a
+ * deposited socket that no member takes, when it needs the room (kernel/handover.c).
  */
 #include "preload/preload.h"
 

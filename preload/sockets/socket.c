@@ -3,10 +3,10 @@
  * Making sockets, naming them, and their options.
  *
  * A family goes to the stack when its packets would be IP's (or frames of the
- * stack's interfaces), also where they hide behind another name: AF_SMC and
+ * stack's interfaces), also where its name does not show this: AF_SMC and
  * AF_RDS open TCP connections, AF_RXRPC is UDP. Those that the stack was not
- * built with then fail with EAFNOSUPPORT, as on a host without them; had they
- * stayed on the host, they would have left through its stack.
+ * built with then fail with EAFNOSUPPORT, as on a host without them; on the host's
+ * side they would send through the host's stack.
  */
 #include "preload/wait/cancel.h"
 #include "region/stack.h"

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * POSIX AIO. In a program on a stack all of it is done here, that of the host's
- * descriptors as well: a list may mix them.
+ * POSIX AIO. In a program on a stack all of it is done here, also for the host's
+ * descriptors, because a list may have both kinds.
  *
- * A request begins at once, on a thread of its own, unless another of its
- * descriptor is being worked on or there are as many threads as libc would have.
- * Then it stands in a queue, from which threads that are done take the first whose
- * descriptor is free; they end when there is none.
- * So the requests of one descriptor are done one after the other, those of a
- * higher priority first. What a request has come to stands in the fields that libc
- * keeps it in: aio_error() and aio_return() are libc's own.
+ * A request begins at once, on a thread of its own, unless another request for the same
+ * descriptor is in progress or there are as many threads as libc would have. In these cases
+ * it waits in a queue. A thread that has done its request takes the first one in the
+ * queue whose descriptor is free, and ends if there is none. So the requests for one
+ * descriptor are done one after the other, those of a higher priority first. The result of
+ * a request stands in the fields in which libc keeps it: aio_error() and aio_return() are
+ * libc's own.
  *
- * A position counts where the descriptor has one.
+ * A request's position is used if the descriptor has positions.
  */
 #include "preload/wait/completion.h"
 #include "preload/preload.h"

@@ -5,10 +5,10 @@
  *
  * libc wakes a thread only in its own cancellation points; one that waits in
  * the stack would sleep on. So it is sent a signal as well, for which guise
- * has a handler: inside the stack the handler is held back, which ends the
- * wait (host/signal.c); when it runs, the thread is outside, and the handler is
- * a cancellation point if the call it interrupted is one. Calls that wait say
- * so from before their own test until they return, so that a cancellation
+ * has a handler. Inside the stack the signal is held back, which ends the
+ * wait (host/signal.c). When the handler runs the thread is outside, and the handler is
+ * a cancellation point if the interrupted call is one. A call that waits declares itself
+ * one before it tests for a cancellation, and until it returns, so that a cancellation
  * between the test and the wait is not missed.
  *
  * The signal is one that the program does not handle and that does nothing by

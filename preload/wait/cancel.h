@@ -8,8 +8,8 @@
 extern __thread bool preload_cancellable
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Between these two the thread may end anywhere outside the stack: whatever it
- * has taken has a cleanup handler. */
+/* Between these two the thread may be cancelled anywhere outside the stack: what it has taken
+ * needs a cleanup handler. */
 static inline void cancel_begin(void)
 {
 	preload_cancellable = true;

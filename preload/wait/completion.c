@@ -4,13 +4,12 @@
  * (aio.c). libc's own would work inside libc, past every hook; here threads of
  * guise's own make the calls that a program would make.
  *
- * Whoever waits for requests stands in a list, with a semaphore. Each request
- * that is done posts them all, and each looks whether it is one that it waits
- * for. To wait for a semaphore is to wait for libc's own requests: a cancellation
- * point, and a handler of a signal ends it.
+ * Threads that wait for requests stand in a list, each with a semaphore. When a request is
+ * done all the semaphores are posted, and each thread looks whether it waited for that
+ * request. To wait for a semaphore behaves like waiting in libc: it is a cancellation
+ * point, and the handler of a signal ends it.
  *
- * A forked child has none of the threads. What its parent has asked for never
- * comes there.
+ * A forked child has none of the threads. Requests of its parent are never done there.
  */
 #include "preload/wait/completion.h"
 #include "host/sys.h"

@@ -15,13 +15,13 @@
  * there is no room for an event of each.
  *
  * An epoll that is itself waited for (nested, polled) or duplicated gets its
- * private half at once, so that whoever waits has both halves in view from
+ * private half at once, so that a thread that waits watches both halves from
  * the beginning. There is one more case: thread A waits in one half only, and
- * thread B adds the first member of the other. B then nudges A: it adds to A's
+ * thread B adds the first member of the other half. B then nudges A: it adds to A's
  * half a descriptor that is always readable, for one event; A drops that
- * event, looks again, and passes the nudge on while others wait in that half.
- * The nudge's data is the address of a variable of ours: no program has it
- * for its own. Waiters are counted by descriptor; a count that is too high (a
+ * event, looks again, and nudges the next thread while others wait in that half.
+ * The nudge's data is the address of a variable of guise's own, which no program uses as
+ * its data. Waiters are counted by descriptor; a count that is too high (a
  * handler that left epoll_wait by longjmp, numbers that are equal modulo the
  * table) costs some milliseconds, once.
  *
@@ -88,7 +88,7 @@ void preload_epoll_forked(void)
 	memset(stack_waiters, 0, sizeof(stack_waiters));
 }
 
-/* A nudge was taken: whoever else waits in that half must have it, too. */
+/* A nudge was taken: other threads that wait in that half need one, too. */
 static void pass_on(struct wait *w, uint16_t *half, int host_ep, int stack_ep)
 {
 	struct timespec moment = { .tv_nsec = PASS_NS };
@@ -335,7 +335,7 @@ static long merge(struct epoll_event *ev, long host, long stack)
 	return kept;
 }
 
-/* Both halves, without waiting; nobody is asked twice: what stays ready would come twice. */
+/* Asks both halves, without waiting, each only once: an event that stays ready would come twice. */
 static long look_at_both(struct wait *w, uint32_t entry)
 {
 	int sep = (int)(entry & GUISE_FD_STACK);

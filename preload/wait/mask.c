@@ -4,11 +4,11 @@
  *
  * The host's kernel changes the mask and begins to wait in one step. Here the
  * thread first declares itself inside the stack, so that guise's handler holds
- * back whatever the new mask lets through (host/signal.c); a held signal keeps
- * the thread from sleeping. So none slips in between the mask and the wait.
+ * back the signals that the new mask lets through (host/signal.c). A held signal keeps
+ * the thread from sleeping; so none is missed between the change and the wait.
  *
- * One thing differs from a host: a signal that comes together with an event
- * has its handler run although the call reports the event.
+ * One thing differs from a host: when a signal and an event come together, the handler runs
+ * although the call reports the event.
  */
 #include "host/signal.h"
 #include "host/sys.h"

@@ -11,10 +11,10 @@
  * also reports what select would not (a hang-up where only exceptions were
  * asked for): such a descriptor is not watched again in this call.
  *
- * A program that passes numbers beyond FD_SETSIZE may have larger sets, or may
- * say getdtablesize(): the kernel reads no further than its table of
- * descriptors is long: a power of two. guise's own descriptors make that table
- * longer, so such a number is cut to what the others would need.
+ * A program that passes a number above FD_SETSIZE may have larger sets, or may just pass
+ * getdtablesize(): the kernel reads no further than its table of descriptors is long, a
+ * power of two. guise's own descriptors make that table longer; so such a number is reduced
+ * to the length that the table would have without them.
  */
 #include "preload/wait/cancel.h"
 #include "host/memory.h"
