@@ -19,7 +19,7 @@ var sanitizer string
 func Environment(environ []string, preload string, ticket int, mptcp bool) ([]string, error) {
 	if strings.ContainsFunc(preload, separates) {
 		return nil, fmt.Errorf("%s cannot be preloaded: the loader takes blanks and colons in $LD_PRELOAD for separators; "+
-			"move guise to another directory", preload)
+			"move guise to another folder", preload)
 	}
 	preloads := preload
 	if sanitizer != "" {
@@ -42,7 +42,7 @@ func Environment(environ []string, preload string, ticket int, mptcp bool) ([]st
 const preloadVariable = "LD_PRELOAD="
 
 // holderEnvironment is environ for the holder, which is on no stack, and works
-// in another directory.
+// in another folder.
 func holderEnvironment(environ []string) []string {
 	env := WithoutStack(environ)
 	for i, v := range env {

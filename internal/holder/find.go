@@ -19,7 +19,7 @@ const (
 	Preload = "libguise-preload.so"
 )
 
-// Directories are those that the other parts of guise are looked for in:
+// Directories are the folders in which the other parts of guise are looked for:
 // $GUISE_LIBDIR alone if it is set, else where this executable lies, and
 // ../lib/guise from there.
 func Directories() ([]string, error) {
@@ -55,6 +55,6 @@ func Find(part string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s is missing, for it is not in %s; build it (make), or name its directory in $GUISE_LIBDIR",
+	return "", fmt.Errorf("%s is missing, for it is not in %s; build it (make), or name its folder in $GUISE_LIBDIR",
 		part, strings.Join(directories, " or "))
 }

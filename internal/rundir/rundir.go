@@ -69,7 +69,7 @@ func Lock() (*Locked, error) {
 			return nil, fmt.Errorf("cannot make %s, where guise keeps account of its stacks, and of what it changes on the host: %w; "+
 				"nothing was changed ($GUISE_RUNDIR names another place)", path, err)
 		}
-		// Another guise may remove the directory between the two.
+		// Another guise may remove the folder between the two.
 		l, err := LockExisting(path)
 		if !errors.Is(err, ErrNone) {
 			return l, err

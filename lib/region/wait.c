@@ -22,7 +22,7 @@
  * Sleepers in ppoll are reached by a bell, a pipe (bell.c).
  *
  * Before it sleeps a waiter spins on its word for as long as that has paid
- * lately: a partner on another core answers within microseconds, while on a
+ * lately: a partner on another processor answers within microseconds, while on a
  * busy machine spinning only takes the partner's time away.
  *
  * A thread that only serves others (a relay of the holder) waits in the background:
