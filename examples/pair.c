@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two network stacks in one process, joined by a cable of shared memory. One
+ * Two network stacks in one process, with a pair (a link of shared memory) between them. One
  * sends a hundred megabytes to the other, with a congestion control that may
  * be named on the command line; at the end the connection says how it went.
  *
@@ -26,7 +26,7 @@ static void check(long result, const char *what)
 	exit(1);
 }
 
-/* A stack with interface eth0 at the given address, to be cabled. */
+/* A stack with interface eth0 at the given address, for one end of the pair. */
 static struct guise_stack *make(const char *name)
 {
 	struct guise_options options = GUISE_OPTIONS_INIT;
@@ -82,8 +82,8 @@ int main(int argc, char **argv)
 	long sent;
 	int fd;
 
-	/* A cable between the two, and an address at each end. */
-	check(guise_pair(left, "eth0", right, "eth0"), "cable");
+	/* A pair between the two, and an address at each end. */
+	check(guise_pair(left, "eth0", right, "eth0"), "pair");
 	configure(left, "192.0.2.1/24");
 	configure(right, "192.0.2.2/24");
 	if (argc > 1)
