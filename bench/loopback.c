@@ -45,7 +45,7 @@ void rr_server(int fd)
 {
 	char byte;
 
-	/* The client says whether all went well; who carries for it may end by a reset. */
+	/* The client says whether all went well; the process that serves it may see a reset. */
 	while (net.read(fd, &byte, 1) == 1)
 		must(net.write(fd, &byte, 1));
 }

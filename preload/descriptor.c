@@ -168,8 +168,8 @@ static long duplicate(int fd)
 }
 
 /*
- * The host made fd (or failed: -1), and entry from duplicate() belongs behind
- * it; what stood there goes. Returns fd, or -1 with errno.
+ * The host has made fd (or failed: -1). Enters entry, which duplicate() made, for it; the entry
+ * that fd had before is closed. Returns fd, or -1 with errno.
  */
 static int duplicated(int fd, long entry)
 {

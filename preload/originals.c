@@ -21,10 +21,10 @@ static long missing(void)
 }
 
 /*
- * A library that is built with AddressSanitizer looks in libc itself: next to it
- * comes the sanitizer's runtime, which would take each bad pointer of the program,
- * for the host's kernel to answer with EFAULT, for an error of guise's. New
- * threads alone are made through it, as it must know them.
+ * Where the originals are looked up. If this library is built with AddressSanitizer, in libc
+ * itself, because the next library is the sanitizer's runtime: it would report a bad pointer of
+ * the program, which the host's kernel is to answer with EFAULT, as an error of guise's. Only
+ * new threads are made through the runtime, which must know them.
  */
 static void *after(void)
 {

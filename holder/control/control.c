@@ -142,7 +142,7 @@ static long watch(struct control *c, int fd, uint64_t what)
 	return host_sys(SYS_epoll_ctl, c->epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
-/* A descriptor for when there is none left: who connects then is told so. */
+/* Keeps a spare descriptor: a client that connects when none is left is told so by it. */
 static void take_spare(struct control *c)
 {
 	if (c->spare < 0)
@@ -161,8 +161,9 @@ int control_start(struct control *c, struct guise_server *v, const struct guests
 	c->epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
 	ret = c->epoll < 0 ? c->epoll : watch(c, c->listener, EVENT(LISTENER, 0));
 	take_spare(c);
-	/* The command line listens already. From now on the kernel says to who connects that it
-	 * is this process: an answer will come (internal/holder/client.go). */
+	/* The command line has called listen(2) already. Called again here, it makes the kernel
+	 * name this process to clients, by which they know that it will answer
+	 * (internal/holder/client.go). */
 	if (ret >= 0)
 		ret = host_sys(SYS_listen, c->listener, CLIENTS);
 	if (ret < 0)
@@ -205,7 +206,7 @@ bool control_keeps(const struct control *c)
 
 /* ---- answers -------------------------------------------------------------------- */
 
-/* With a descriptor, unless that is -1. What does not fit is the client's loss. */
+/* With a descriptor, unless that is -1. An answer for which the socket has no room is lost. */
 static void answer(int client, const char *text, int fd)
 {
 	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(16))) = { 0 };

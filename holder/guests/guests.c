@@ -328,8 +328,8 @@ bool guests_listen(FILE *table, bool udp, const struct sockaddr_storage *server)
 	return found;
 }
 
-/* A socket of all IPv6 addresses takes IPv4 as well, unless it said otherwise, which is not
- * told; it then turns out when it is asked. */
+/* A socket that is bound to all IPv6 addresses takes IPv4 as well, unless it has IPV6_V6ONLY,
+ * which /proc does not show: then the connection to it is refused later. */
 bool guests_serve(struct guests *g, bool udp, const struct sockaddr_storage *server)
 {
 	static const char *const tables[2][2] = { { "tcp", "tcp6" }, { "udp", "udp6" } };

@@ -35,12 +35,12 @@ static inline uint32_t guests_interface(const struct guests *g)
 	return g->ifindex;
 }
 
-/* Leads what they send to the relays, or on to the wire. */
+/* Sets up routes and rules, by which what guests send reaches the relays or the wire. */
 int guests_begin(const struct guests *g, struct guise_stack *s);
 void guests_rules(const struct guests *g, struct nft_batch *b);
 
-/* Where a connection is carried on to that did not come from them: their own address, with
- * the port of dst; false if they have none of that family. */
+/* The address to which a relay carries a connection from the wire: the guests' own, with the
+ * port of dst; false if they have none of that family. */
 bool guests_server(const struct guests *g, const struct sockaddr_storage *dst,
 		   struct sockaddr_storage *to);
 
@@ -50,7 +50,7 @@ bool guests_are_there(struct guests *g);
 bool guests_serve(struct guests *g, bool udp, const struct sockaddr_storage *server);
 /* The same by a table as /proc/net/tcp has it. */
 bool guests_listen(FILE *table, bool udp, const struct sockaddr_storage *server);
-/* Whether something that they sent has not been taken in by the stack. */
+/* Whether the stack has not yet received all that guests have sent. */
 bool guests_have_sent(const struct guests *g, const struct guise_stack *s);
 
 #endif

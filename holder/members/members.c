@@ -42,9 +42,9 @@
 #define SYS_pidfd_open 434
 #endif
 
-/* How soon the pump is called again that has not yet buried the dead. */
+/* How soon the pump is woken again if it has not buried the dead yet. */
 #define BURIAL_MS 10
-/* How often the processes are looked at that there is no pidfd for. */
+/* How often processes without a pidfd are looked at. */
 #define LOOK_MS 1000
 
 /* ... and for guests, once all copies of the ticket that guests were to keep are closed. */
@@ -98,7 +98,7 @@ static void member_gone(struct watch *w, unsigned int proc)
 	w->pidfd[proc] = -1;
 }
 
-/* Where it may not be, a member is not traced: then its death can cost the stack. */
+/* Where the host does not allow it a member is not traced, and its death can lose the stack. */
 static void trace(struct guise_server *v, unsigned int proc)
 {
 	struct guise_proc *p = &v->s->region->procs[proc];
@@ -143,7 +143,7 @@ static int let_go(struct guise_server *v, int pid)
 	return guise_fail(ESRCH, "process %d is not on the stack", pid);
 }
 
-/* On another thread: a process that is being heard of just now is one or not. */
+/* Runs on another thread: a process that joins or ends at this moment may be found or not. */
 static int answer(void *context, enum guise_ask what, pid_t pid)
 {
 	struct guise_server *v = context;

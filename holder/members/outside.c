@@ -29,7 +29,7 @@ static const struct {
 	[GUISE_OUTSIDE_OFF] = { "off", NULL },
 };
 
-/* Two may have found it at once: the same as an earlier one. */
+/* Whether entry i is the same as an earlier one: two processes may have noted it at once. */
 static bool is_repeated(const struct guise_region *r, unsigned int i)
 {
 	for (unsigned int k = 0; k < i; k++)
@@ -42,7 +42,8 @@ static bool is_repeated(const struct guise_region *r, unsigned int i)
 
 void outside_tell(struct guise_region *r)
 {
-	/* Only the loader of a privileged one takes the library out of the environment. */
+	/* Whether its children are on the stack: only a program that gains privileges loses
+	 * the library from its environment (the loader takes it out). */
 	const char *children;
 
 	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {

@@ -64,7 +64,7 @@
 
 #define WAKE_SIGNAL SIGUSR1
 #define WAKE_NS     1000000    /* how soon it is sent again */
-#define LEAVING_NS  50000      /* how often a thread is looked at that is to stand still */
+#define LEAVING_NS  50000      /* how often a thread that is to stand still is looked at */
 #define LEAVING_MAX 64         /* such threads at a time */
 #define RELEASE_NS  20000000   /* for a thread that cannot be stopped to show as such */
 #define RELEASE_MAX 5000000000 /* for one that can: on a busy machine it has to come to it */
@@ -158,7 +158,7 @@ static bool stops(int sig)
 	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
 
-/* It waits in the stack, perhaps, where others may count on it. */
+/* It may wait in the stack, as a leader for example, where others rely on it. */
 static void tell_stack(struct tracer *t, pid_t tid, uint32_t still)
 {
 	struct guise_region *r = t->s->region;

@@ -40,9 +40,9 @@
 
 /*
  * Some kernels for arm64, Android's for one, give programs 39 bits of addresses
- * instead of 47 or 48. The last page of the high windows, when it is asked for,
- * is to be had or somebody else's (EEXIST). Otherwise there is none (ENOMEM, or
- * another page from what takes the address for a hint only).
+ * instead of 47 or 48. To find out, the last page of the high windows is mapped. If that
+ * succeeds, or something is there already (EEXIST), there are high addresses. If not, the
+ * kernel says ENOMEM, or gives another page, where it takes the address only for a hint.
  */
 static uint64_t base_first(void)
 {

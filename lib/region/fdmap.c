@@ -74,7 +74,7 @@ uint32_t guise_fdmap_take(struct guise_fdmap *map, int fd)
 {
 	uint32_t *entry = entry_of(map, fd);
 
-	/* Most descriptors that are closed are the host's: spare them the bus. */
+	/* Most descriptors that are closed are the host's: no atomic exchange for them. */
 	if (!entry || !__atomic_load_n(entry, __ATOMIC_RELAXED))
 		return 0;
 	return __atomic_exchange_n(entry, 0, __ATOMIC_ACQ_REL);

@@ -139,8 +139,8 @@ static bool is_hung_up(int fd)
 	return host_sys(SYS_ppoll, &p, 1, &now, NULL, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
 }
 
-/* What became of a request to the descriptor `asked`: ret is the answer's length, or
- * -errno. 0, or -errno with the sentence and without descriptors. */
+/* Judges the answer to a request over the descriptor `asked`: ret is the answer's length, or
+ * -errno. 0; or -errno with the sentence, and the descriptors that came are closed. */
 static int judge(long ret, int asked, const struct guise_join_reply *r, const int *fd, int *fds)
 {
 	if (ret >= 0)
@@ -151,7 +151,7 @@ static int judge(long ret, int asked, const struct guise_join_reply *r, const in
 			   "replaced by the program that started this one?",
 			   asked);
 	else if ((ret == -EPIPE || ret == -ECONNRESET) && !is_hung_up(asked))
-		/* The channel that it was to answer on got lost on its way to it. */
+		/* The holder did not get the channel that it was to answer on. */
 		ret = guise_fail(EAGAIN,
 				 "join: the stack's holder cannot take another process: it has as "
 				 "many descriptors as its host lets it have (ulimit -Hn)");

@@ -40,9 +40,9 @@ struct incoming {
 };
 
 /*
- * The holder's descriptors: so many for each member (its channel and its pidfd), and so
- * many, or a quarter of those that are left where there are few, for what comes beside
- * members: tickets, guests, connections of relays.
+ * The holder's descriptors: FDS_OF_MEMBER for each member (its channel and its pidfd), and
+ * FDS_BESIDE for tickets, guests and connections of relays; where there are few descriptors, a
+ * quarter of those that are left.
  */
 #define FDS_OF_MEMBER 2
 #define FDS_BESIDE    256
@@ -211,7 +211,7 @@ static int claim_proc(struct guise_server *v, int pid)
 		__atomic_store_n(&p->used, 1, __ATOMIC_RELEASE);
 		return i;
 	}
-	return is_full(v); /* of those who are not buried yet, too */
+	return is_full(v); /* dead members that are not buried yet have places, too */
 }
 
 /* The stack's descriptors in their order on the wire; their number. */
@@ -285,7 +285,7 @@ static int admit(struct guise_server *v, const struct incoming *in)
 	r.proc = (uint32_t)proc;
 	r.base = v->s->region->base;
 	r.fds = expected ? 0 : (uint32_t)gather(v, &r, fd);
-	if (expected) /* before anybody can speak on it: the kernel will say who */
+	if (expected) /* before it is used: the kernel then names the sender of each message */
 		host_sys(SYS_setsockopt, in->fd[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	ret = answer(in->fd[0], &r, fd);
 	if (ret < 0) {

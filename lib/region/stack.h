@@ -21,7 +21,7 @@ struct guise_stack {
 
 	int memfd;             /* the region */
 	int image_fd;          /* the kernel image, or a sealed copy; image.c */
-	int bell[GUISE_BELLS]; /* eventfds of all members: wake who sleeps in ppoll; -1: none */
+	int bell[GUISE_BELLS]; /* pipes of all members, to wake threads in ppoll; -1: none */
 	int alive;             /* read end of a pipe: hangs up when the holder is gone; -1 */
 	int control;           /* to the holder; -1 in the creator */
 	bool holder_gone;      /* alive has hung up */
@@ -31,12 +31,12 @@ struct guise_stack {
 	pthread_t pump;
 	uint32_t burials[GUISE_MAX_PROCS / 32]; /* holder: dead members, for the pump */
 	int console_fd;
-	bool tracer_allowed;         /* the host asks that for (Yama) */
+	bool tracer_allowed;         /* where the host demands that (Yama) */
 	bool sandboxed;              /* futex is the only system call inside; sandbox.c */
-	uint64_t reserve[4];         /* random bytes from before that */
+	uint64_t reserve[4];         /* random bytes that were fetched before */
 	uint32_t ending;             /* thread that ends this process, or 0; leave.c */
-	uint32_t known;              /* to so many threads; slot.c */
-	uint32_t threads_ending;     /* futex: so many give up their slots just now */
+	uint32_t known;              /* the number of threads that refer to this; slot.c */
+	uint32_t threads_ending;     /* futex: the number of threads that give back their slots */
 	uint32_t left;               /* only this structure is there still */
 	struct guise_slot *end_slot; /* taken to end with, by a thread that never made a call */
 	struct guise_link_port port[GUISE_MAX_LINKS];
@@ -71,7 +71,7 @@ extern const struct guise_signal_stacks guise_stacks_signals;
 int guise_region_map(struct guise_stack *s);
 void guise_region_unmap(struct guise_stack *s);
 
-/* Unmaps, closes and frees what is set of it; this structure when no thread knows it. */
+/* Unmaps and closes all that is set in s. Frees s when no thread refers to it any more. */
 void guise_stack_free(struct guise_stack *s);
 
 /* In a forked child: drops what it inherited of the parent's place in s, so that
@@ -79,13 +79,13 @@ void guise_stack_free(struct guise_stack *s);
 void guise_abandon(struct guise_stack *s);
 
 /*
- * About to end this process, or its program, by a call that kills its other
- * threads: sees to it that none of them is inside a stack then, or comes in. May
- * be called again. When the call has failed, the other takes it back.
+ * To be called before a call that ends this process, or its program, and kills its other
+ * threads: from then on none of them is inside a stack, or enters one. May be called again.
+ * guise_stay_after_all() takes it back if that call has failed.
  */
 void guise_leave_quietly(void);
 void guise_stay_after_all(void);
-/* What is called at the end of this process by itself, instead of guise_leave_quietly(). */
+/* leave() is called at exit() and quick_exit(), instead of guise_leave_quietly(). */
 void guise_leave_at_end(void (*leave)(void));
 
 /* sandbox.c: from now on, moving data and waiting need no system call of the host except

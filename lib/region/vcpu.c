@@ -137,7 +137,7 @@ static unsigned int look(struct guise_region *r, uint32_t mine, bool starving, u
 	return ~0u;
 }
 
-/* Whether threads go to sleep in the stack: in the time in which this one asked a few times. */
+/* Whether threads have gone to sleep in the stack since this thread asked a few times. */
 static bool others_sleep(const struct guise_region *r)
 {
 	static __thread unsigned int quiet __attribute__((tls_model("initial-exec")));
@@ -208,8 +208,8 @@ static bool holder_gone(struct guise_stack *s)
 }
 
 /*
- * The holder's places have process 0 and 1. Of a member it counts that its process
- * has ended, as far as we can tell: we may see other pids than the holder does.
+ * Whether the owner is gone. Processes 0 and 1 are the holder's. A member is gone when its
+ * process has ended. That cannot be told by a process that sees other pids than the holder.
  */
 static bool owner_gone(const struct guise_stack *s, const struct guise_slot *owner)
 {
@@ -227,8 +227,8 @@ static bool owner_gone(const struct guise_stack *s, const struct guise_slot *own
 }
 
 /*
- * Waited for long, since then, for the lock, whose word is v: true when it is taken,
- * from a dead one.
+ * This thread has waited for so long for the lock, whose word is v. True when it has now taken
+ * the lock, from an owner that is dead.
  */
 static bool inherit(struct guise_stack *s, struct guise_slot *slot, uint32_t v, uint64_t waited)
 {
@@ -254,8 +254,8 @@ static bool inherit(struct guise_stack *s, struct guise_slot *slot, uint32_t v, 
 	return true;
 }
 
-/* Sleeps until the lock is given up and this one is woken, or until then. False: it did
- * not come to that. */
+/* Sleeps until the lock is given up and this thread is woken, or until that time. False: it did
+ * not sleep, because the word had changed. */
 static bool sleep_for_lock(struct guise_region *r, uint64_t until, uint32_t kind)
 {
 	uint32_t v = __atomic_load_n(&r->vcpu->lock, __ATOMIC_RELAXED);
@@ -271,8 +271,8 @@ static bool sleep_for_lock(struct guise_region *r, uint64_t until, uint32_t kind
 	return futex_wait_until(&r->vcpu->lock, v, until, kind) != -EAGAIN;
 }
 
-/* The word changed before this thread slept on it, and so it did the last times, while
- * nobody in the stack waited for anything: its owners make call after call. */
+/* Counts that the word changed before this thread could sleep on it. True when that happened
+ * several times while no thread in the stack began to wait: owners make call after call. */
 static bool again_too_late(const struct guise_region *r)
 {
 	static __thread unsigned int late;
@@ -285,7 +285,7 @@ static bool again_too_late(const struct guise_region *r)
 	return ++late % GUISE_LATE == 0;
 }
 
-/* Until then, or until one goes to sleep. */
+/* Sleeps until that time, or until a thread goes to sleep in the stack. */
 static void nap(struct guise_region *r, uint64_t until)
 {
 	uint32_t seen = __atomic_load_n(&r->vcpu->nap, __ATOMIC_ACQUIRE);
@@ -302,7 +302,7 @@ void guise_wake_napper_slow(struct guise_region *r)
 	guise_futex_wake(&r->vcpu->nap, 1);
 }
 
-/* What the word of one is that has waited: if others may sleep, the bit makes its unlock look. */
+/* The word for a thread that has waited. If others may sleep, the bit makes its unlock wake one. */
 static uint32_t mine(const struct guise_region *r, const struct guise_slot *slot)
 {
 	return slot->id |

@@ -42,7 +42,7 @@ static inline uint32_t guise_lock_owner(const struct guise_region *r)
 	       ~(GUISE_LOCK_CONTENDED | GUISE_LOCK_RESERVED);
 }
 
-/* Declares the stack lost, and wakes everybody who waits for it. */
+/* Declares the stack lost, and wakes all threads that wait for it. */
 void guise_declare_dead(struct guise_stack *s);
 
 /* CLOCK_MONOTONIC of the host, nanoseconds. */

@@ -216,7 +216,7 @@ void guise_wait_mend(struct guise_stack *s)
 		    __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == GUISE_WORD_AWAY)
 			continue;
 		wake_slot(s, slot, &wakes);
-		/* It may have been told by one that then could not wake it. */
+		/* Its word may have been set by a thread that died before it could wake it. */
 		wakes.bells |= 1ull << slot->bell;
 		guise_futex_wake(&slot->word, 1);
 	}
@@ -236,7 +236,7 @@ void guise_wake_continued(struct guise_stack *s)
 		if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) ||
 		    __atomic_load_n(&slot->still, __ATOMIC_RELAXED) != GUISE_CONTINUED)
 			continue;
-		/* It was late for the last ring, perhaps, and now is not. */
+		/* It may have been late for the last ring; now it can see it. */
 		if (slot->belled)
 			late = true, wakes.bells |= 1ull << slot->bell;
 		else
@@ -248,10 +248,10 @@ void guise_wake_continued(struct guise_stack *s)
 }
 
 /*
- * Spins on the word of a slot; true when it changed. The budget goes up at once
- * to what success took, with room to spare, and down slowly: a partner that
- * sleeps answers late, and two who could spin must find each other. A partner
- * that last ran on this processor cannot answer while we spin on it.
+ * Spins on the word of a slot; true when it changed. After a success the budget goes up at
+ * once, to more than what that took; after failures it goes down slowly. For a partner that
+ * sleeps answers late, and both threads have to spin before it pays for either. A
+ * partner that last ran on this processor cannot answer while we spin on it.
  */
 static bool spin_on_word(struct guise_slot *slot)
 {
@@ -399,7 +399,7 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, 
 					 poll ? GUISE_WORD_POLL : GUISE_WORD_FUTEX, 0,
 					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return false;
-	/* Declared just before the word was ours to be told by: guise_declare_dead(). */
+	/* guise_declare_dead() may have looked at the word just before this thread set it. */
 	if (__atomic_load_n(&s->region->dead, __ATOMIC_SEQ_CST))
 		return false;
 	if (simulated)

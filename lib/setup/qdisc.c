@@ -80,7 +80,7 @@ static void put_tbf(struct guise_nl *m, const struct guise_qdisc *q)
 	};
 	size_t nest;
 
-	/* What the bucket lets through at once, and what comes in while one waits. */
+	/* The queue holds what the bucket passes at once, and what arrives during the latency. */
 	if (q->word[GUISE_Q_LATENCY].set)
 		opt.limit = clamp32(
 			(uint64_t)((double)rate * (double)q->word[GUISE_Q_LATENCY].v[0] / 1e9) +

@@ -107,7 +107,7 @@ static int unknown_word(const char *kind, const char *text, const struct word *w
 			  len ? known : "none at all");
 }
 
-/* What the kernel would take without a sound, or refuse without a word. */
+/* Finds what the kernel would accept without effect, or refuse without an explanation. */
 static int check(const struct guise_qdisc *q)
 {
 	if (q->kind == GUISE_QDISC_NETEM) {

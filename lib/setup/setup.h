@@ -9,7 +9,7 @@
  * sentence that names those there are. */
 int guise_ifindex(struct guise_stack *s, const char *dev);
 
-/* What matches all of it that is set is looked up in that routing table. */
+/* A packet that matches all that is set here is looked up in that routing table. */
 struct guise_rule {
 	const char *from, *to; /* prefixes, or NULL */
 	const char *iif, *oif; /* interfaces, which may come later, or NULL */

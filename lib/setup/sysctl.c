@@ -26,9 +26,9 @@ struct entry {
 };
 
 /*
- * "net.ipv4.tcp_ecn" or "net/ipv4/tcp_ecn" to a path. As for sysctl(8), the
- * first of the two signs separates and the other stands for itself the other
- * way round: net.ipv4.conf.eth0/1.forwarding is interface eth0.1.
+ * "net.ipv4.tcp_ecn" or "net/ipv4/tcp_ecn" to a path. As in sysctl(8), whichever of "." and
+ * "/" comes first is the separator, and the other one stands for the first one inside a
+ * name: net.ipv4.conf.eth0/1.forwarding is about the interface eth0.1.
  */
 static int key_path(const char *key, char *path, size_t size)
 {
@@ -90,7 +90,7 @@ static void consider(struct nearest *best, const char *wanted, const char *name)
 	unsigned int score = distance(wanted, name);
 	int at;
 
-	/* One that begins as it does is nearer than the letters say. */
+	/* A name that begins with the wanted one is nearer than its distance says. */
 	if (!strncmp(name, wanted, strlen(wanted)))
 		score /= 4;
 	if (strlen(name) >= sizeof(best->name[0]))
@@ -224,7 +224,7 @@ int guise_sysctl_get(struct guise_stack *s, const char *key, char *value, size_t
 
 	if (fd < 0)
 		return fd;
-	/* A key is read in one piece; the kernel begins a second read anew. */
+	/* A key is read by one call: a second read would begin from the start. */
 	n = guise_call(s, GUISE_NR_read, fd, (long)value, (long)size - 1, 0, 0, 0);
 	guise_call(s, GUISE_NR_close, fd, 0, 0, 0, 0, 0);
 	if (n < 0)

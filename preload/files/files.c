@@ -31,7 +31,7 @@
 #define RESOLV_CONF "/etc/resolv.conf"
 #define HOSTS       "/etc/hosts"
 
-/* Copies, for programs that use their environment's memory for something else. */
+/* Copies, because some programs overwrite the memory of their environment. */
 static const char *resolv_conf, *hosts;
 
 static __thread bool resolving __attribute__((tls_model("initial-exec")));
@@ -63,7 +63,8 @@ static bool put(int fd, const char *text, size_t n)
 	return true;
 }
 
-/* A file in memory: what is in the file named first, if any, then text; -1: cannot be. */
+/* A file in memory, with the content of the file named first (or NULL) and then text. -1 on
+ * failure. */
 static int file_of(const char *first, const char *text, int flags)
 {
 	int fd = guise_fd_memory("guise", 0);
@@ -81,7 +82,7 @@ static int file_of(const char *first, const char *text, int flags)
 	}
 	good = good && put(fd, text, strlen(text));
 	if (good) {
-		/* For reading only, at its beginning, under the lowest number: as open() has it. */
+		/* As after open(): for reading only, at its beginning, with the lowest number. */
 		snprintf(piece, sizeof(piece), "/proc/self/fd/%d", fd);
 		in = host_sys(SYS_openat, AT_FDCWD, piece, O_RDONLY | O_CLOEXEC);
 		if (in >= 0) {
@@ -98,7 +99,7 @@ static int file_of(const char *first, const char *text, int flags)
 	return -1;
 }
 
-/* The descriptor of what stands for a file of the host's, or -1. */
+/* The descriptor of a file in memory that takes the place of a file of the host, or -1. */
 static int in_memory(const char *path, int flags)
 {
 	if (likely(!resolv_conf && !resolving))
@@ -206,7 +207,7 @@ HOOK int __openat64_2(int dir, const char *path, int flags)
 							 : HOST(__openat64_2)(dir, path, flags);
 }
 
-/* A stream of what is not the host's own file, in *f; true if path is such a one. */
+/* True if path is not to be the host's own file; *f is then a stream of what it is to be. */
 static bool stream_instead(const char *path, const char *mode, FILE **f)
 {
 	int fd, saved;

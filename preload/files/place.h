@@ -29,8 +29,8 @@ int preload_file(int fd);
  * or -1 with errno. */
 int preload_place_open(const struct preload_place *place, int flags, mode_t mode);
 
-/* files.c: opens what is not the host's own file, and makes fd what open() returns; true if path
- * is such a one. */
+/* files.c: true if path is not to be the host's own file: it is opened, and *fd is the result of
+ * open(). */
 bool preload_instead(int dir, const char *path, int flags, mode_t mode, int *fd);
 
 /* listing.c: folders of the stack that are read with readdir(). They look like

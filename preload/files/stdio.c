@@ -45,7 +45,7 @@ static struct follower {
 
 int preload_following;
 
-/* What a FILE's functions are: how a stream of ours is told from libc's. */
+/* The table of functions of our streams, by which they are told from libc's. */
 static const void *our_functions;
 
 static const void *functions_of(const FILE *f)
@@ -101,7 +101,7 @@ static FILE *stream(int fd, const char *mode)
 	return f;
 }
 
-/* Whether libc would close f's number, behind which the stack stands. */
+/* Whether f is libc's own stream, and its number is private: libc would close only the number. */
 static bool is_libcs(const FILE *f)
 {
 	return f && f->_fileno >= 0 && functions_of(f) != our_functions &&
@@ -148,8 +148,8 @@ int preload_open_flags(const char *mode)
 	return way | (*mode == 'r' ? 0 : O_CREAT | (*mode == 'w' ? O_TRUNC : O_APPEND));
 }
 
-/* libc can make no file's stream of one of ours: it stays what it is, and its
- * number becomes the file's. */
+/* freopen() of one of our streams, which libc cannot turn into the stream of a file: it stays as
+ * it is, and its number becomes the file's. */
 static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
 {
 	int flags = preload_open_flags(mode), fd = f->_fileno, file;
@@ -258,7 +258,7 @@ static void set_buffering(FILE *ours, FILE *libcs)
 		setvbuf(ours, NULL, _IOLBF, 0);
 }
 
-/* Here, as a handler of a signal may give a private socket such a number. */
+/* Early, because a handler of a signal, which must not allocate, may make such a number private. */
 void preload_stdio_begin(void)
 {
 	for (int fd = 0; fd < 3 && !followers[fd].ours; fd++)

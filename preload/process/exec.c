@@ -50,7 +50,7 @@
 #define STACK   "GUISE_STACK="
 #define PLACE   "GUISE_PLACE="
 
-/* Other variables that a scrubbed environment gets back: as they were at the start. */
+/* Other variables that are put back into an environment without them, as they were at the start. */
 static const char *const others[] = { "GUISE_MPTCP", "GUISE_DNS", "GUISE_RESOLV_CONF",
 				      "GUISE_HOSTS", "GUISE_OUTSIDE" };
 #define OTHERS (sizeof(others) / sizeof(*others))
@@ -220,7 +220,7 @@ static void each_descriptor(void (*one)(int fd, void *data), void *data)
 	host_sys(SYS_close, dir);
 }
 
-/* Marks as they are gathered: only counted while there is no memory for them. */
+/* Marks that are being gathered. While mark is NULL they are only counted. */
 struct marks {
 	struct guise_mark *mark;
 	unsigned int n, room;
@@ -285,7 +285,7 @@ static unsigned int gather(struct marks *m)
 	return m->n;
 }
 
-/* Memory of the stack for marks: where the dead still hold it, after a while. */
+/* Memory of the stack for marks. Waits a while for memory that dead members still hold. */
 static long memory_for(unsigned int n)
 {
 	const struct timespec moment = { .tv_nsec = 2000000 };
@@ -302,8 +302,9 @@ static long memory_for(unsigned int n)
 }
 
 /*
- * A place for the next program, if anything passes to it. Without one it would lose that:
- * so exec and what spawns fail as fork does, where there is none: -EAGAIN, -ENOMEM.
+ * Prepares a place for the next program, if any private socket passes to it. Where there is no
+ * place the program would lose its sockets: so exec and posix_spawn fail then, as fork does, with
+ * EAGAIN or ENOMEM.
  */
 static int prepare(struct guise_heir *heir, char *const *env, bool spawn)
 {
@@ -570,7 +571,8 @@ typedef int spawn_function(pid_t *pid, const char *name, const posix_spawn_file_
 			   const posix_spawnattr_t *attributes, char *const argv[],
 			   char *const envp[]);
 
-/* libc gives the child the mask that the thread has, unless it is told another one. */
+/* While locks are held all signals are blocked, and libc would give the child that mask: the one
+ * from before is set in the attributes, unless the program has set another one. */
 static void keep_mask(posix_spawnattr_t *own, const posix_spawnattr_t *given)
 {
 	short flags = 0;
@@ -590,8 +592,9 @@ static void keep_mask(posix_spawnattr_t *own, const posix_spawnattr_t *given)
 }
 
 /*
- * The place's end stands at one number in all children, which their file actions leave
- * alone (spawn.c); here something else holds it, so one thread spawns at a time.
+ * The end of a place has the same number in all children, which file actions leave alone
+ * (spawn.c). In this process another descriptor has that number, until the end is put there for
+ * one child; so one thread spawns at a time.
  */
 static int spawn(spawn_function *host, pid_t *pid, const char *name,
 		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,

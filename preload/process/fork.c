@@ -74,7 +74,7 @@ static void remember(void)
 	}
 }
 
-/* Whether anything stands in the stack behind this process's descriptors. */
+/* Whether this process has private descriptors, or epolls with a private half. */
 static bool has_private(void)
 {
 	bool found = false;
@@ -140,7 +140,7 @@ void preload_fork_parent(void)
 	guise_own_fork_parent();
 }
 
-/* Numbers that another thread of the parent has closed since the table was copied. */
+/* Finds numbers that another thread of the parent has closed since the table was copied. */
 static void look_at_numbers(void)
 {
 	int fd = -1;
@@ -188,7 +188,7 @@ void preload_fork_child(void)
 			preload_fork_child();  \
 	} while (0)
 
-/* Its handlers cannot make it fail: so the place is there before. */
+/* The handlers of pthread_atfork() cannot make fork fail: so the place is prepared before. */
 HOOK pid_t fork(void)
 {
 	unsigned long all = ~GUISE_UNBLOCKED, before;
@@ -253,7 +253,7 @@ bool preload_clone3_vforks(long arguments, long size)
 	       (a->flags & both) == both && !a->stack;
 }
 
-/* Another thread of the parent may have been about to fork: what it had made for that goes. */
+/* Another thread of the parent may have been about to fork: the place that it had is dropped. */
 static void unseen_child(void)
 {
 	if (!preload.stack)
@@ -283,7 +283,7 @@ static int child_begins(void *memory)
 	return b->function(b->argument);
 }
 
-/* With memory of its own, the child is that of a fork on another stack. */
+/* A child with memory of its own is like the child of a fork, on the stack that was given. */
 HOOK int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
 {
 	struct beginning b = { function, argument };

@@ -66,7 +66,7 @@ void preload_outside_begin(void)
 	}
 }
 
-/* In a sandbox the look at a file may be what ends the program. */
+/* In a sandbox, to open a file may end the program. */
 static bool is_noted(void)
 {
 	return header && !(preload.stack && preload.stack->sandboxed);
@@ -78,7 +78,7 @@ static void count(uint32_t *times)
 	counted = times;
 }
 
-/* The file's beginning; how long it is, 0 if it is none to look at. */
+/* Reads the beginning of the file; its length, or 0 if the file cannot be read. */
 static size_t read_head(const char *path, void *head)
 {
 	long fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), n;
@@ -120,8 +120,8 @@ static bool is_go(const ElfW(Phdr) * p, const char *head, size_t n)
 }
 
 /*
- * By the loader, after exec: access(2) leaves out capabilities that a user other than root
- * still has.
+ * Whether the loader can read the library after exec. access(2) leaves out capabilities that a
+ * user other than root has before exec.
  */
 static bool library_is_readable(void)
 {
@@ -219,7 +219,7 @@ void preload_outside_file(const char *path)
 		preload_outside(path, why);
 }
 
-/* The child of a vfork that went on to its program had this thread's variables. */
+/* This thread's variables may have been set by the child of a vfork that has executed a program. */
 void preload_outside_first(void)
 {
 	counted = NULL;

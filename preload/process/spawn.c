@@ -47,8 +47,9 @@ HOOK int posix_spawn_file_actions_addclose(posix_spawn_file_actions_t *actions, 
 }
 
 /*
- * No action names a number from the soft limit on. Where guise's are there, others hardly are,
- * as only a limit that was higher before can have given them; those the program then finds open.
+ * No action can name a number at or above the soft limit. If guise's own are there, the program
+ * hardly has others there, because they would be from a time when the limit was higher. Such ones
+ * stay open in the new program.
  */
 HOOK int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from)
 {

@@ -101,7 +101,8 @@ static const char *name_of(int dir, const char *path, char name[PATH_MAX])
 	return name;
 }
 
-/* True: the program is one that gains privileges. inside: it is to be on the stack. */
+/* Notes a program that cannot be on the stack, or is not to be (inside is false). True if it gains
+ * privileges. */
 static bool look_at_program(int dir, const char *path, int flags, bool inside)
 {
 	char name[PATH_MAX];
@@ -184,7 +185,7 @@ void preload_trace_again(void)
 	let_go = false;
 }
 
-/* One that is on another stack, whose holder this program cannot ask. */
+/* The process may be on another stack, whose holder this program cannot ask: tells the user. */
 static void name_the_other_holder(pid_t pid)
 {
 	static const char holder[] = "guise-holder\n";

@@ -48,9 +48,10 @@ long number_hook_returned(long ret, int cancel_state)
 /* ---- files ------------------------------------------------------------------------ */
 
 /*
- * Those for which libc makes a newer call: only what is the stack's goes to the hook, and the
- * host is asked for the very number. A program with a filter relies on it: Chromium's handler of
- * SIGSYS answers newfstatat by fstat, and would be called for its own answer for ever.
+ * Older calls, in whose place libc makes newer ones. Only what concerns the stack goes to the
+ * hook; for all else the host's call is made by the same number. A program with a filter relies
+ * on that: Chromium's handler of SIGSYS answers newfstatat by fstat, and if that became a
+ * newfstatat again, the handler would call itself for ever.
  */
 long number_fstat(const struct preload_arguments *x)
 {
@@ -88,7 +89,7 @@ long number_lstat(const struct preload_arguments *x)
 }
 #endif
 
-/* libc has no such call. One that says how paths are to be resolved is the host's. */
+/* libc has no such call. With flags on how paths are to be resolved it goes to the host. */
 long number_openat2(const struct preload_arguments *x)
 {
 	const struct open_how *how = P(x->c);
@@ -123,7 +124,7 @@ long number_exit_group(const struct preload_arguments *x)
 	return number_on_host(SYS_exit_group, x);
 }
 
-/* As fork, when it asks for nothing more: with libc's own handlers. */
+/* A clone that only asks for a fork is made by fork(), with libc's handlers. */
 long number_clone(const struct preload_arguments *x)
 {
 	if (x->a & CLONE_VM || x->b)
@@ -140,8 +141,8 @@ long number_clone3(const struct preload_arguments *x)
 	return preload_raw_fork(SYS_clone3, (const long[]){ x->a, x->b, 0, 0, 0 });
 }
 
-/* The child of a vfork has its parent's thread: nothing of that may be changed by an exec that
- * does not return. It is no cancellation point anyway. */
+/* Without AS_KERNEL(), which changes the thread's cancellation state: the child of a vfork uses its
+ * parent's thread-local storage, and an exec that succeeds would not change it back. */
 long number_execve(const struct preload_arguments *x)
 {
 	return execve(P(x->a), P(x->b), P(x->c)) ? -errno : 0;
@@ -206,7 +207,7 @@ HOOK long syscall(long nr, ...)
 	x.f = va_arg(ap, long);
 	va_end(ap);
 
-	/* Nothing is set up for other numbers: malloc is among the callers. */
+	/* Other numbers must not set anything up here: malloc is among the callers. */
 	if ((nr == SYS_socket || nr == SYS_io_uring_setup) && !preload_on_stack())
 		return HOST(syscall)(nr, x.a, x.b, x.c, x.d, x.e, x.f);
 	if (preload.ticket < 0 || preload_isa_without_storage())

@@ -90,14 +90,15 @@ struct frame {
 };
 _Static_assert(sizeof(gregset_t) == 23 * 8, "struct frame is as the assembly knows it");
 
-/* The instruction is looked at while the call is made: a byte, each thread's own. */
+/* The selector of the dispatch, which the host's kernel reads at each system call; one for each
+ * thread. */
 __thread volatile unsigned char preload_trap_selector
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 /* Where a clone() or vfork() goes on. */
 __thread greg_t preload_trap_resume
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* A vfork child has this thread. */
+/* A vfork child runs with this thread's storage. */
 __thread volatile unsigned char preload_trap_lent
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -265,7 +266,7 @@ static bool make_stack(void)
 	return true;
 }
 
-/* Where a call is made that the program makes with its stack at sp; 0: there is no memory. */
+/* The stack for a raw call of a program whose stack pointer is sp. 0: there is no memory. */
 static uintptr_t place_for_call(uintptr_t sp, const stack_t *alternate)
 {
 	uintptr_t left = sp - (uintptr_t)alternate->ss_sp;
@@ -301,8 +302,8 @@ static bool call_on_a_stack(ucontext_t *uc)
 
 enum kind { NOT_IN_PLACE, VFORK, CLONE };
 
-/* What of a call that makes a process or a thread is made in place. clone3's stack would have to
- * be looked for in its structure. */
+/* How a call that makes a process or a thread is made in place. Not clone3 with a new stack, which
+ * would have to be found in its structure. */
 static enum kind kind_of(const greg_t *regs)
 {
 	bool shares = regs[REG_RDI] & CLONE_VM;
@@ -340,7 +341,7 @@ static void make_in_place(greg_t *regs, enum kind kind)
 	}
 }
 
-/* SIGSYS said that a call was trapped. False: not by us. */
+/* SIGSYS reported a trapped call. False: it was not trapped by us. */
 static bool trapped(siginfo_t *info, ucontext_t *uc)
 {
 	greg_t *regs = uc->uc_mcontext.gregs;
@@ -439,7 +440,7 @@ void preload_trap_thread(void)
 
 void preload_trap_begin(void)
 {
-	/* Whether the host's kernel has it: switching off what is off. */
+	/* To switch it off while it is off shows whether the host's kernel has it. */
 	if (host_sys(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0) ||
 	    !find_all() || guise_signal_trap(trapped)) {
 		preload_trap_not_seen();
@@ -449,7 +450,7 @@ void preload_trap_begin(void)
 	preload_trap_thread();
 }
 
-/* The program sets the dispatch of its thread itself, and has done so. */
+/* The program has set the dispatch of this thread itself. */
 void preload_trap_dispatch_changed(long mode)
 {
 	mine.theirs = mode != PR_SYS_DISPATCH_OFF;
