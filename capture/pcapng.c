@@ -5,7 +5,7 @@
  * end the number of those that were lost. Blocks have the host's byte order, which the
  * section header tells, and a length before and after; all is aligned to 4 bytes.
  *
- * Blocks are gathered and written whole, so that who reads a pipe sees whole packets.
+ * Blocks are gathered and written whole, so that the reader of a pipe sees whole packets.
  */
 #include "pcapng.h"
 

@@ -77,7 +77,7 @@ static bool parse_args(int argc, char **argv, struct args *a)
 				if (end == argv[i + 1] || *end)
 					return false;
 			}
-	/* What --note says is for who reads the command line. */
+	/* --note is for users that read the command line. */
 	return (argc == 7 || (argc == 9 && !strcmp(argv[7], "--note"))) && a->plan >= 0 &&
 	       a->ticket >= 0 && a->status >= 0;
 }

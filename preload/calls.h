@@ -20,7 +20,7 @@
  * Of a call without a number there is no system call: libc makes it of others. test/preload
  * has the list of system calls that are no call of this one.
  *
- * Included several times: whoever includes it defines the macros it wants.
+ * Included several times: a file that includes it defines the macros that it wants.
  */
 #ifndef CLASS
 #define CLASS(class, meaning)
@@ -389,8 +389,8 @@ CALL(_Exit, ending, ends_with_threads, "")
 CALL(abort, ending, ends_with_threads, "Not with a handler for SIGABRT, which may come back.")
 
 CLASS(tracing,
-      "The host's. The holder, which traces all members of a stack, lets go of whom the program \
-wants to trace.")
+      "The host's. The holder, which traces all members of a stack, lets go of the process that \
+the program wants to trace.")
 CALL(ptrace, tracing, traces_a_member, "")
 DECODED(ptrace, ptrace)
 

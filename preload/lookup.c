@@ -159,7 +159,7 @@ struct search {
 	const char *name, *caller;
 	const void *found;
 	bool behind;    /* this library has been passed, */
-	bool other;     /* a function that somebody has put before the one that was found, */
+	bool other;     /* another function of that name before the one that was found, */
 	bool asks;      /* and the object that asks */
 	bool is_hooked; /* the answer */
 };

@@ -22,7 +22,7 @@ func newCapture() *cobra.Command {
 		Use:   "capture STACK [-i IFNAME] [-w FILE]",
 		Short: "Write a stack's packets as pcapng",
 		Long: "Writes what passes the interfaces of a stack to a file or a pipe, in the format that tcpdump -r and Wireshark\n" +
-			"read, until Ctrl-C, the end of the stack, or of who reads the pipe. For filters there is\n" +
+			"read, until Ctrl-C, the end of the stack, or of the reader of the pipe. For filters there is\n" +
 			"guise exec STACK -- tcpdump.",
 		Example: "  guise capture web -w web.pcapng\n  guise capture web -i eth0 | wireshark -k -i -",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -31,7 +31,7 @@ var otherWords = []struct {
 	{[]string{"sysctl", "ip", "ss", "tc", "ping"}, "guise exec STACK -- CMD runs it on a stack that is there, guise run -- CMD on one of its own"},
 }
 
-// hint is what somebody who typed word may have meant.
+// hint is what a user who typed word may have meant.
 func hint(root *cobra.Command, word string) string {
 	for _, other := range otherWords {
 		if slices.Contains(other.words, word) {

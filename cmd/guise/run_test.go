@@ -44,7 +44,7 @@ func TestGuiseBecomesTheProgram(t *testing.T) {
 	if status := g.status(t); status != 0 {
 		t.Errorf("status %d: %s", status, g.stderr.String())
 	}
-	// The cat that asks is the only child: the holder is somebody else's.
+	// The cat that asks is the only child: the holder has another parent.
 	words := strings.Fields(g.stdout.String())
 	if len(words) != 4 || words[0] != fmt.Sprint(g.Process.Pid) || words[1] != "from" {
 		t.Errorf("pid %d wrote %q", g.Process.Pid, g.stdout.String())

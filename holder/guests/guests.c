@@ -255,7 +255,7 @@ bool guests_server(const struct guests *g, const struct sockaddr_storage *dst,
 	return to->ss_family == dst->ss_family;
 }
 
-/* ---- who is there ----------------------------------------------------------------- */
+/* ---- the processes ---------------------------------------------------------------- */
 
 static bool is_inside(const struct guests *g, int pid)
 {

@@ -83,7 +83,7 @@ struct tracer {
 	unsigned int n_leaving;
 	unsigned int n_still; /* waits of threads that were stopped */
 
-	pthread_mutex_t turn; /* of who has an order */
+	pthread_mutex_t turn; /* held by a thread that gives an order */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	enum order order;
@@ -216,7 +216,7 @@ static bool ends_init(pid_t tid, int sig, const siginfo_t *info)
 				     1ul << SIGFPE | 1ul << SIGTRAP;
 	struct guise_thread thread, first;
 
-	/* A signal that somebody has sent has no code above 0. */
+	/* A signal that a process has sent has no code above 0. */
 	return faults >> sig & 1 && info->si_code > 0 && guise_thread_read(tid, &thread) &&
 	       !(thread.caught >> (sig - 1) & 1) && guise_thread_read(thread.process, &first) &&
 	       first.inner == 1;

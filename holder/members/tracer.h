@@ -10,7 +10,7 @@ struct tracer *tracer_start(struct guise_stack *s);
 
 /*
  * Traces all threads of that process, and those that it makes. 0, or -errno:
- * -EPERM where the host does not allow it, or somebody else traces it.
+ * -EPERM where the host does not allow it, or another process traces it.
  */
 int tracer_seize(struct tracer *t, pid_t pid);
 

@@ -47,7 +47,7 @@ func reserve(at, bytes uintptr) error {
 // memory reserves a place as a region would, and gives it back.
 func (e *examination) memory() {
 	first := uintptr(highPlaces)
-	// The last page of the high places is to be had, or somebody else's; or there is none.
+	// The last page of the high addresses can be mapped, or is in use; or there is none.
 	if err := reserve(highPlaces+places*placeStride-pageMost, pageMost); err != nil && err != unix.EEXIST {
 		first = lowPlaces
 	}

@@ -119,7 +119,7 @@ func TestSummaryIsALineOfProof(t *testing.T) {
 	}
 }
 
-// Whoever calls in the moment of a stack's end is told that it has ended.
+// A command that calls in the moment of a stack's end is told that it has ended.
 func TestAHolderThatEndsWithoutHavingHeardUsHasEnded(t *testing.T) {
 	t.Setenv("GUISE_RUNDIR", t.TempDir())
 	s, err := Reserve("")

@@ -169,7 +169,7 @@ func atPath(path string, f func(unix.Sockaddr) error) error {
 }
 
 // connect is a connection to the socket at path. ECONNREFUSED: nobody listens. EAGAIN,
-// after that time: somebody does, but is stopped, say, and was called more often than fits.
+// after that time: a process does, but is stopped, say, and its queue of connections is full.
 func connect(path string, patience time.Duration) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -6,7 +6,7 @@
 /*
  * Returns ret. A negative one is remembered with the call's name (a constant
  * string), so that guise_error() can say "recvfrom: Connection refused"; the
- * sentence is only made when somebody asks for it, because a receive that
+ * sentence is only made when guise_error() is called, because a receive that
  * finds nothing is no rare event.
  */
 long guise_result(const char *call, long ret);

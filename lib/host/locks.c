@@ -43,7 +43,7 @@
 #define PAGE          65536 /* the largest of any host */
 #define KERNEL_SIGSET 8     /* bytes of a signal set in system calls */
 
-enum { FREE, TAKEN, WANTED }; /* somebody may sleep on it */
+enum { FREE, TAKEN, WANTED }; /* a thread may sleep on it */
 
 static struct words {
 	uint32_t same; /* see guise_own_word() */

@@ -166,7 +166,7 @@ static void in_a_fork(void)
 
 	guise_own_fork_prepare();
 	guise_own_fork_prepare();
-	guise_own_lock(5); /* a handler of somebody else's, which runs now */
+	guise_own_lock(5); /* a handler of another library, which runs now */
 	guise_own_unlock(5);
 	pid = raw_fork();
 	if (!pid) {
@@ -180,7 +180,7 @@ static void in_a_fork(void)
 		_exit(same || !*guise_own_word() || guise_own_locked());
 	}
 	guise_own_fork_parent();
-	tap(guise_own_locked(), "who forks has all locks");
+	tap(guise_own_locked(), "a thread that forks has all locks");
 	guise_own_fork_parent();
 	tap(!guise_own_locked() && child_takes(pid, 0), "until it is done, in both");
 	pid = raw_fork();

@@ -105,7 +105,7 @@ static void answer_all(const struct answers *a)
 		if (!p->used || (what != GUISE_ASK_TRACE && what != GUISE_ASK_LET_GO))
 			continue;
 		p->ask_answer = a->handle(a->context, what, p->ask_about ? p->ask_about : p->pid);
-		/* Unless who asked has lost patience. */
+		/* Unless the process that asked no longer waits. */
 		__atomic_compare_exchange_n(&p->ask, &what, GUISE_ASK_ANSWERED, false,
 					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 		guise_futex_wake(&p->ask, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The bells, of a region without a kernel: who is woken by which, that none is lost where
+ * The bells, of a region without a kernel: which thread is woken by which, that none is lost where
  * several share one, and what one costs that never looks.
  */
 #include "region/bell.h"
@@ -90,7 +90,8 @@ static void shared(void)
 	wake(a);
 	tap(wakes(c) && rings(a->bell), "the wrong one wakes first, and the bell rings again");
 	d = sleeper(1 + 2 * stack.region->bells);
-	tap(d->bell != a->bell, "who goes to sleep then takes another one, which does not ring");
+	tap(d->bell != a->bell,
+	    "a thread that goes to sleep then takes another one, which does not ring");
 	tap(wakes(a) && !rings(a->bell), "the right one wakes, and the bell is quiet");
 }
 
@@ -109,7 +110,7 @@ static void late(void)
 	    "the bell is rung anew for it, later");
 	time_now = stack.region->vcpu->bell_again;
 	wakes(sleeper(2));
-	tap(rings(a->bell) && bell->pending == 1, "by whoever looks then");
+	tap(rings(a->bell) && bell->pending == 1, "by the thread that looks then");
 	tap(wakes(a) && !rings(a->bell) && stack.region->vcpu->bell_again == ~0ull,
 	    "it comes at last, and nobody is late");
 }
@@ -125,7 +126,7 @@ static void mended(void)
 	guise_bell_mend(&stack);
 	tap(!stack.region->vcpu->bell[a->bell].pending &&
 		    stack.region->vcpu->bell[b->bell].pending == 1,
-	    "after a death it is counted anew who is owed a ring");
+	    "after a death it is counted anew for which slots a bell rings");
 }
 
 int main(void)

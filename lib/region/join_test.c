@@ -4,7 +4,7 @@
  * messages are judged well-formed; that a joiner gets what it needs; that
  * nonsense, foreign channels and other versions are refused with a sentence,
  * counted, and leave no descriptor open; that a member's death is seen, and what
- * it leaves behind among those who wait is cleared away.
+ * it leaves behind among waiting threads is cleared away.
  */
 #include "region/join.h"
 
@@ -186,7 +186,7 @@ static void expects(void)
 	place = &holder.region->procs[proc];
 	status = answer_on(pair[0], &r, &fds);
 	tap(!status && (int)r.proc == proc && !fds && !guise_join_check_reply(&r, sizeof(r), fds),
-	    "whoever asked learns which, and gets no descriptors");
+	    "the process that asked learns which, and gets no descriptors");
 	q.kind = GUISE_JOIN_NOW;
 	tap(send(pair[0], &q, sizeof(q), 0) == sizeof(q) &&
 		    guise_server_hear(&server, (unsigned int)proc) && place->used && !place->pid &&
@@ -209,7 +209,7 @@ static void expects(void)
 	q.kind = GUISE_JOIN_GREET;
 	send_raw(&q, sizeof(q), NULL, 0);
 	tap(guise_server_request(&server) == -EPROTO && server.refused == refused + 2,
-	    "who greets over the ticket is refused");
+	    "a process that greets over the ticket is refused");
 	server.refused = refused;
 }
 
@@ -305,7 +305,7 @@ static void joins(void)
 		proc = guise_server_request(&server);
 	if (!tap(proc >= 0, "guise_join() finds the ticket in $GUISE_STACK and asks"))
 		return;
-	tap(holder.region->procs[proc].pid == child, "the kernel says who it is");
+	tap(holder.region->procs[proc].pid == child, "the kernel says which process it is");
 	tap(waitpid(child, &status, 0) == child && !status,
 	    "it takes the answer, and says that this is no region");
 	tap(!guise_server_hear(&server, (unsigned int)proc), "and the holder sees it leave");

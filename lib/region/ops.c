@@ -117,7 +117,7 @@ static int64_t frame_in(struct guise_host_ops *self, uint32_t link, const struct
 	struct guise_link_port *port = &stack_of(self)->port[link];
 
 	if (__builtin_expect(stack_of(self)->sandboxed, 0))
-		return -EAGAIN; /* it stays readable, for who polls */
+		return -EAGAIN; /* it stays readable, for threads that poll */
 	return port->backend ? port->backend->in(port, iov, n) : -EAGAIN;
 }
 

@@ -7,7 +7,7 @@
  *	leading		is left to other members' threads and to the pump (wait.c)
  *	the bell	is rung by a thread of the holder, which a futex wakes (ask.c)
  *	frames		are left to the leader. For a frame to be sent, the device is told that
- *			there is no room, and the leader that somebody waits for room; for a
+ *			there is no room, and the leader that a thread waits for room; for a
  *			frame to be received, the device is told that there is none. Frames
  *			that a link has gathered wait in the same way
  *	random bytes	are made from some that were fetched before. They are only stirred into

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The holder's side of the join protocol (join.h): who is a member. */
+/* The holder's side of the join protocol (join.h): which processes are members. */
 #ifndef GUISE_REGION_SERVE_H
 #define GUISE_REGION_SERVE_H
 

@@ -7,7 +7,7 @@
  * that do nothing but calls make, together, most of the calls that one alone would make.
  * A waiting thread that dies costs the others that time only.
  *
- * The lock is a word: the owner's slot, and a bit that says that somebody sleeps on the
+ * The lock is a word: the owner's slot, and a bit that says that a thread sleeps on the
  * word. A thread that comes takes it whenever it is free, even if others wait: to hand it
  * over in order would cost as much as hundreds of calls, because the next owner has to be
  * woken, and all memory that it touches comes from another processor.
@@ -31,7 +31,7 @@
  *		before the others. If no thread takes a reserved word for that long, those
  *		that were counted have been stopped: the next one to starve counts alone
  *
- * The owner reads no clock for all this; those who wait do. An owner that returns to its
+ * The owner reads no clock for all this; waiting threads do. An owner that returns to its
  * program, stops, forks or dies between two calls holds nothing.
  *
  * guise_unlock() also makes the wake-ups real that the kernel asked for (wait.c), and

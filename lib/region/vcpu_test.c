@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The virtual CPU's lock, of a region without a kernel: it excludes, and who
- * was passed over for too long is next, whoever else comes.
+ * The virtual CPU's lock, of a region without a kernel: it excludes, and a
+ * thread that was passed over for too long is next, whatever others come.
  */
 #include "region/vcpu.h"
 
@@ -44,7 +44,7 @@ static uint32_t get(const uint32_t *word)
 	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
-/* ---- who starves is next ----------------------------------------------------------------- */
+/* ---- a starving thread is next ----------------------------------------------------------- */
 
 static uint32_t turns, wanted, enough; /* of the one that waits */
 
@@ -156,7 +156,7 @@ static void many(void)
 /* ---- processes that do nothing but call ------------------------------------------------- */
 
 #define PROCESSES 16
-#define RUNS      5 /* the host may be busy: a lock that passes somebody over does so in each */
+#define RUNS      5 /* the host may be busy: a lock that passes a thread over does so in each */
 #define RUN_NS    2000000000ull
 #define LONG_NS   (RUN_NS / 4) /* what the host may do to one; the lock's own part is a hundredth */
 
@@ -368,7 +368,7 @@ static void starving_one_is_stopped(void)
 		guise_unlock(&stack);
 	} while (++calls < 100 && r->vcpu->starving);
 	tap(calls == 1 && !r->vcpu->starving && !r->vcpu->lock,
-	    "one call waits for a starving one who is stopped");
+	    "one call waits for a starving thread that is stopped");
 	r->vcpu->starving = r->vcpu->lock = 0;
 }
 

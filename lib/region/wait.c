@@ -108,7 +108,7 @@ static bool has_devices(struct guise_stack *s)
 	return false;
 }
 
-/* The follower who is promoted next. */
+/* The follower that is promoted next. */
 static struct guise_slot *can_lead(struct guise_stack *s)
 {
 	uint32_t i = s->region->vcpu->wait_head;

@@ -133,7 +133,7 @@ HOOK int system(const char *line)
 
 /* ---- popen -------------------------------------------------------------------- */
 
-/* A stream of popen(), and whom it leads to. */
+/* A stream of popen(), and the shell at its other end. */
 struct opened {
 	struct opened *next;
 	FILE *stream;

@@ -429,7 +429,7 @@ bool preload_trapping(void)
 
 void preload_trap_thread(void)
 {
-	/* A filter that was made without guise in mind may end who makes such a call. */
+	/* A filter that was made without guise in mind may end a program that makes such a call. */
 	if (!ready || mine.theirs || preload.sandboxed)
 		return;
 	preload_trap_selector = BLOCK;

@@ -130,7 +130,7 @@ HOOK int munmap(void *address, size_t length)
 	int sfd = -1;
 	long ret;
 
-	/* Before somebody else can map a ring there. */
+	/* Before another thread can map a ring there. */
 	if (unlikely(__atomic_load_n(&mapped, __ATOMIC_RELAXED)) && !preload_borrowed())
 		sfd = forget((uint64_t)address, length);
 	ret = host_sys(SYS_munmap, address, length);
