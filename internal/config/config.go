@@ -61,7 +61,7 @@ type Endpoint struct {
 type Link struct {
 	Name      string   `toml:"name" doc:"The name of the interface in the stack." example:"\"wan0\"" default:"eth0, eth1 and so on"`
 	Kind      string   `toml:"kind" doc:"What the link is: a tap of the host (Ethernet), a tun of the host (IP packets), a passt that guise starts, a Unix stream socket on which passt or QEMU waits, or none." allowed:"tap|tun|passt|stream|none" example:"\"tap\"" default:"the best that the user may have; tap if there are several links"`
-	Device    string   `toml:"device" doc:"Of a tap or tun: the host's interface. A tap that exists is used as it is, else it is made; a tun must exist." example:"\"tap0\"" default:"a tap that guise makes, with the host as its router"`
+	Device    string   `toml:"device" doc:"Of a tap or tun: the host's interface. A tap that exists is used as it is; else it is made if the link has addresses, and guise says so; a tun must exist." example:"\"tap0\"" default:"a tap that guise makes, with the host as its router"`
 	Path      string   `toml:"path" doc:"Of a stream: the path of the socket." example:"\"/tmp/passt_1.socket\"" default:"must be given"`
 	MAC       string   `toml:"mac" doc:"The MAC address of the stack's side." example:"\"02:00:00:00:00:01\"" default:"one by chance"`
 	MTU       int      `toml:"mtu" doc:"The MTU, from 68 to 65521." example:"1400" default:"1500, or that of the host's way out"`

@@ -13,7 +13,6 @@ package hostnet
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -200,29 +199,6 @@ func (h *Host) openLinks(links []*plan.Link, taps []madeTap) error {
 		}
 	}
 	return nil
-}
-
-// openNamed opens a tap or tun that the user named. One that is there already is
-// his, and stays as it is; one that is made here is brought up, and vanishes later.
-func (h *Host) openNamed(l *plan.Link) (*os.File, error) {
-	name := l.Device
-	device, missing := netlink.LinkByName(name)
-	var file *os.File
-	var err error
-	patiently(func() bool {
-		file, err = tap.Open(l.Kind, name)
-		return !tap.IsBusy(err)
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case missing != nil:
-		_, err = tap.BringUp(name)
-	case device.Attrs().Flags&net.FlagUp == 0:
-		h.Notes = append(h.Notes, fmt.Sprintf("the %s %s is down, so no packet passes; `ip link set %s up` changes that",
-			l.Kind, name, name))
-	}
-	return file, err
 }
 
 // ipv6 says whether the stack behind the tap has IPv6.

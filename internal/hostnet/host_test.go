@@ -424,3 +424,50 @@ func TestEndOfAPathInANamespace(t *testing.T) {
 		t.Errorf("a namespace that is not: %v", err)
 	}
 }
+
+func TestMistypedTapIsRefusedWithThoseThatThereAre(t *testing.T) {
+	host(t)
+	for spec, parts := range map[string][]string{
+		"tap:mien": {"--link tap:mien", "no tap mien", "the host has none", "--ip ADDR/LEN", "guise setup"},
+		"tun:mien": {"--link tun:mien", "no tun mien", "the host has none", "ip tuntap add mien mode tun"},
+	} {
+		links, _ := plan.ParseLinks([]string{spec}, true)
+		if _, err := Prepare("test", links, no); !errors.As(err, &access.Refusal{}) {
+			t.Errorf("%s: %v", spec, err)
+		} else {
+			contains(t, err.Error(), parts...)
+		}
+	}
+	nettest.Run(t, "ip", "tuntap", "add", "mine", "mode", "tap", "vnet_hdr")
+	nettest.Run(t, "ip", "tuntap", "add", "mien7", "mode", "tun", "vnet_hdr")
+	before := state(t)
+	for spec, part := range map[string]string{
+		"tap:mien": "did you mean mine?", "tap:other": "valid are mine)", "tun:mien": "did you mean mien7?",
+	} {
+		links, _ := plan.ParseLinks([]string{spec}, true)
+		if _, err := Prepare("test", links, no); !errors.As(err, &access.Refusal{}) || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+	undone(t, before)
+}
+
+func TestTapThatIsMadeForAnAddressIsSaid(t *testing.T) {
+	host(t)
+	nettest.Run(t, "ip", "tuntap", "add", "mine", "mode", "tap", "vnet_hdr")
+	before := state(t)
+	links, _ := plan.ParseLinks([]string{"tap:mien"}, true)
+	if err := plan.AddAddress(links, "198.51.100.9/24"); err != nil {
+		t.Fatal(err)
+	}
+	h, err := Prepare("test", links, no)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Notes) != 1 {
+		t.Fatalf("notes: %q", h.Notes)
+	}
+	contains(t, h.Notes[0], "--link tap:mien", "there was no tap mien", "has made it", "did you mean mine?")
+	h.CloseLinks()
+	undone(t, before)
+}

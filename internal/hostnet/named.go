@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package hostnet
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/tap"
+	"guise/internal/plan"
+	"guise/internal/suggest"
+)
+
+// A tap or tun that the user names is one that is there already, and stays as it is. A tap
+// that is not there may be a mistyped name: what guise made instead would lead nowhere, and the
+// program would find that out by time-outs. So it is made only if the user gives the stack an
+// address on it, and that is said.
+
+// openNamed opens a tap or tun that the user named.
+func (h *Host) openNamed(l *plan.Link) (*os.File, error) {
+	name := l.Device
+	device, err := netlink.LinkByName(name)
+	missing := errors.As(err, &netlink.LinkNotFoundError{})
+	if err != nil && !missing {
+		return nil, fmt.Errorf("%s: cannot look for %s: %w", l.Flag, name, err)
+	}
+	if missing {
+		if err := mayMake(l); err != nil {
+			return nil, err
+		}
+	}
+	var file *os.File
+	patiently(func() bool {
+		file, err = tap.Open(l.Kind, name)
+		return !tap.IsBusy(err)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case missing:
+		h.Notes = append(h.Notes, fmt.Sprintf("%s: there was no tap %s, so guise has made it for as long as the stack lives; "+
+			"the host has no address on it (other taps: %s)", l.Flag, name, whichThereAre(l.Kind, name)))
+		_, err = tap.BringUp(name)
+	case device.Attrs().Flags&net.FlagUp == 0:
+		h.Notes = append(h.Notes, fmt.Sprintf("the %s %s is down, so no packet passes; `ip link set %s up` changes that",
+			l.Kind, name, name))
+	}
+	return file, err
+}
+
+// mayMake says whether guise makes the device of that link, and otherwise what there is
+// instead of it.
+func mayMake(l *plan.Link) error {
+	others, name := whichThereAre(l.Kind, l.Device), l.Device
+	switch {
+	case l.Kind == plan.Tun:
+		return access.Refuse("%s: there is no tun %s (%s); `ip tuntap add %s mode tun vnet_hdr user $USER` makes it",
+			l.Flag, name, others, name)
+	case !access.Capability(unix.CAP_NET_ADMIN):
+		return access.Refuse("%s: there is no tap %s (%s), and to make one takes CAP_NET_ADMIN; have one made for you once "+
+			"(sudo guise setup, and leave --link out; or sudo ip tuntap add %s mode tap vnet_hdr user $USER)",
+			l.Flag, name, others, name)
+	case len(l.Addresses) == 0:
+		return access.Refuse("%s: there is no tap %s (%s); guise makes it if the stack gets an address on it (--ip ADDR/LEN), "+
+			"--link tap makes one with addresses and a way out, and guise setup one for a user without root",
+			l.Flag, name, others)
+	}
+	return nil
+}
+
+// whichThereAre are the taps, or tuns, of the host: those of which the name may have been
+// meant, or else all. Those of other stacks are in use.
+func whichThereAre(kind, name string) string {
+	mode := netlink.TuntapMode(netlink.TUNTAP_MODE_TAP)
+	if kind == plan.Tun {
+		mode = netlink.TUNTAP_MODE_TUN
+	}
+	devices, _ := netlink.LinkList()
+	var names []string
+	for _, d := range devices {
+		made := strings.HasPrefix(d.Attrs().Name, tap.Prefix) && !strings.HasPrefix(d.Attrs().Name, tap.SetupPrefix)
+		if device, ok := d.(*netlink.Tuntap); ok && device.Mode == mode && device.Name != name && !made {
+			names = append(names, device.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "the host has none"
+	}
+	return suggest.Hint(name, names)
+}
