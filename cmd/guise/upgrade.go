@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/holder"
+	"guise/internal/hostnet"
 	"guise/internal/plan"
 )
 
@@ -78,6 +79,8 @@ func upgrade(name string, drain time.Duration) error {
 func (s *settings) exclusive() string {
 	for _, l := range s.Links {
 		switch {
+		case l.Kind == "" && hostnet.OnlyTap() != "":
+			return "the tap " + hostnet.OnlyTap()
 		case l.Device != "":
 			return "the tap " + l.Device
 		case l.Path != "":

@@ -42,6 +42,7 @@ type Host struct {
 
 	journal *journal.Journal // nil: nothing was changed
 	own     []ownTap         // of which the first that is free is to be taken
+	asked   plan.Link        // for which: as it was before one of them was chosen
 }
 
 // Prepare opens the taps of the links, and makes those that guise is to make,
@@ -50,6 +51,9 @@ type Host struct {
 // undone.
 func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err error) {
 	h = &Host{}
+	if len(links) == 1 {
+		h.asked = *links[0]
+	}
 	if h.own, err = choose(links); err != nil {
 		return nil, err
 	}
@@ -58,7 +62,7 @@ func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err er
 		automatic = automatic || l.Auto()
 	}
 	if !automatic {
-		return h, h.openAll(links)
+		return h, h.openAll(links, ending)
 	}
 	if !access.Capability(unix.CAP_NET_ADMIN) {
 		return nil, access.Refuse("to make a tap takes CAP_NET_ADMIN, which you do not have; use sudo, or leave --link out to go through " +
@@ -100,7 +104,7 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 	if err != nil {
 		return err
 	}
-	if err := h.openLinks(links, taps); err != nil {
+	if err := h.openLinks(links, taps, nil); err != nil {
 		return err
 	}
 	// A journal that cannot be read has been complained of (Sweep), and holds
@@ -150,26 +154,31 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 }
 
 // openAll opens links of which guise makes none, so that nothing is to be undone.
-func (h *Host) openAll(links []*plan.Link) error {
+func (h *Host) openAll(links []*plan.Link, ending func() bool) error {
 	if slices.ContainsFunc(links, func(l *plan.Link) bool { return l.Kind == plan.Passt }) {
-		// Before anything is asked of the host that it would not be needed for.
-		if _, err := passt.Find(); err != nil {
-			return err
-		}
-		s, err := survey.Host()
-		if err == nil {
-			_, err = propose(s, links)
-		}
-		if err != nil {
+		if err := checkPasst(links); err != nil {
 			return err
 		}
 	}
-	return h.openLinks(links, nil)
+	return h.openLinks(links, nil, ending)
+}
+
+// checkPasst finds addresses for links of which some go through a passt.
+func checkPasst(links []*plan.Link) error {
+	// Before anything is asked of the host that it would not be needed for.
+	if _, err := passt.Find(); err != nil {
+		return err
+	}
+	s, err := survey.Host()
+	if err == nil {
+		_, err = propose(s, links)
+	}
+	return err
 }
 
 // openLinks opens a descriptor for each link: taps are those that guise makes,
 // in the order of their links.
-func (h *Host) openLinks(links []*plan.Link, taps []madeTap) error {
+func (h *Host) openLinks(links []*plan.Link, taps []madeTap, ending func() bool) error {
 	for _, l := range links {
 		var file *os.File
 		var err error
@@ -182,7 +191,7 @@ func (h *Host) openLinks(links []*plan.Link, taps []madeTap) error {
 		case l.Kind == plan.Stream:
 			file, err = openStream(l)
 		case len(h.own) > 0:
-			file, err = h.openOwn(l, h.own)
+			file, err = h.openOwn(l, ending)
 		case l.Device != "":
 			file, err = h.openNamed(l)
 		default:

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/passt"
 	"guise/internal/hostnet/survey"
 	"guise/internal/hostnet/tap"
 	"guise/internal/plan"
@@ -26,7 +27,8 @@ import (
 //					own: the stack's TCP ends there
 //
 // There is no fourth: without passt there is an error, and never the host's
-// own stack.
+// own stack. A tap carries one stack at a time; where other stacks of the user's
+// have all of them, the way is passt, too, and guise says so.
 
 // ownTap is a tap that root has set up for this user, and its network.
 type ownTap struct {
@@ -109,39 +111,50 @@ func (o ownTap) assign(l *plan.Link) {
 	}
 }
 
-// openOwn opens the first of the user's taps that no other stack has.
-func (h *Host) openOwn(l *plan.Link, own []ownTap) (*os.File, error) {
-	// choose() has given it the first one's addresses, unless the user named some.
-	first := plan.Link{}
-	own[0].assign(&first)
-	given := !slices.Equal(l.Addresses, first.Addresses)
+// openOwn opens the first of the user's taps that no other stack has, or else a passt.
+// ending says whether there is a stack that gives back soon what it has.
+func (h *Host) openOwn(l *plan.Link, ending func() bool) (*os.File, error) {
 	var file *os.File
 	var err error
 	patiently(func() bool {
-		for _, o := range own {
-			if file, err = tap.Open(plan.Tap, o.name); tap.IsBusy(err) {
-				continue
-			}
-			if err == nil {
-				if !given {
-					l.Addresses = nil
-				}
+		soon := ending() // asked first: one that has ended since has given it back
+		for _, o := range h.own {
+			if file, err = tap.Open(plan.Tap, o.name); !tap.IsBusy(err) {
+				*l = h.asked
 				o.assign(l)
+				return true
 			}
-			return true
 		}
-		return false
+		return !soon
 	})
 	if !tap.IsBusy(err) {
 		return file, err
 	}
+	return h.openBesideOwn(l)
+}
+
+// openBesideOwn opens a passt for a link whose taps are all in use.
+func (h *Host) openBesideOwn(l *plan.Link) (*os.File, error) {
 	var names []string
-	for _, o := range own {
+	for _, o := range h.own {
 		names = append(names, o.name)
 	}
-	return nil, fmt.Errorf("your stacks use all taps that root has set up for you (%s): end one, have root add another "+
-		"(sudo guise setup --user %d --taps %d), or use --link passt, where the stack's TCP ends at passt",
-		strings.Join(names, ", "), os.Geteuid(), len(own)+1)
+	busy := fmt.Sprintf("your stacks use all taps that root has set up for you (%s)", strings.Join(names, ", "))
+	another := fmt.Sprintf("sudo guise setup --user %d --taps %d", os.Geteuid(), len(names)+1)
+	*l = h.asked
+	l.Kind, l.Flag = plan.Passt, "--link passt"
+	links := []*plan.Link{l}
+	err := checkPasst(links)
+	var file *os.File
+	if err == nil {
+		file, err = passt.Start(l)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: end one, or have root add another (%s); nor is there a way beside them: %w", busy, another, err)
+	}
+	h.Notes = append(h.Notes, fmt.Sprintf("%s, so this one goes out through passt, where its TCP ends; root adds another tap by `%s`",
+		busy, another))
+	return file, nil
 }
 
 // DefaultWay is the way out that a run without flags would try, and the taps
@@ -153,4 +166,13 @@ func DefaultWay() (kind string, taps []string, err error) {
 		taps = append(taps, o.name)
 	}
 	return l.Kind, taps, err
+}
+
+// OnlyTap is the tap that a run without flags takes, if root has set up one alone for this
+// user; else it is empty.
+func OnlyTap() string {
+	if _, taps, err := DefaultWay(); err == nil && len(taps) == 1 {
+		return taps[0]
+	}
+	return ""
 }

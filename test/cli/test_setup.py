@@ -150,18 +150,53 @@ def test_two_users_side_by_side(machine: Machine) -> None:
     assert machine.state() == before
 
 
-def test_two_runs_at_once_get_a_tap_each_or_a_sentence(machine: Machine) -> None:
+def test_a_run_beside_the_first_goes_through_passt_or_gets_a_tap_of_its_own(
+    machine: Machine,
+) -> None:
     setup(machine, "--user", str(ALICE)).expect()
     first = as_user(ALICE, GUISE, "run", "--", "sh", "-c", "echo runs; exec sleep 1000")
     with machine.start(*first) as running:
         wait_until_says(running, "runs")
-        second = runs(machine, ALICE, "true")
-        assert second.status == 125, second
-        for word in ("guise-u0", "--taps 2", "--link passt"):
+        second = fetch(machine, ALICE, "192.0.2.1").expect()
+        assert proof(second)["reach"] == "as far as passt"
+        for word in ("guise-u0", "through passt", "--taps 2"):
             assert word in second.errors, second
+        # As the user says, whatever the way.
+        script = "ip -br -4 address show eth0; ip route show default"
+        named = runs(machine, ALICE, "sh", "-c", script, flags=("--ip", "10.9.8.7/24")).expect()
+        assert "10.9.8.7/24" in named.text and "via 10.9.8.1 " in named.text, named
+        alone = ["env", "PATH=/nowhere", GUISE, "run", "--", "/bin/true"]
+        refused = machine.run(*as_user(ALICE, *alone))
+        assert (refused.status, refused.stdout) == (125, b""), refused
+        for word in ("guise-u0", "--taps 2", "apt-get install passt"):
+            assert word in refused.errors, refused
         setup(machine, "--user", str(ALICE), "--taps", "2").expect()
         addresses = runs(machine, ALICE, "ip", "-br", "-4", "address", "show", "eth0").expect()
         assert "10.213.0.6/30" in addresses.text, addresses
+        assert proof(addresses)["reach"] == "on the wire"
+    no_holders(machine)
+
+
+def test_one_run_after_the_other_has_the_tap(machine: Machine) -> None:
+    """A stack that is just giving it back is waited for."""
+    setup(machine, "--user", str(ALICE)).expect()
+    for _ in range(5):
+        done = runs(machine, ALICE, "true").expect()
+        assert proof(done)["reach"] == "on the wire", done
+
+
+def test_an_upgraded_stack_keeps_the_only_tap(machine: Machine) -> None:
+    """Not the next way out, because the old stack still has the tap."""
+    setup(machine, "--user", str(ALICE)).expect()
+    name = f"web{os.getpid()}"
+    machine.shell(f"echo 'name = \"{name}\"' > /run/web.toml; chmod 644 /run/web.toml")
+    machine.run(*as_user(ALICE, GUISE, "up", "/run/web.toml")).expect()
+    try:
+        upgraded = machine.run(*as_user(ALICE, GUISE, "upgrade", name)).expect()
+        assert "the tap guise-u0 can belong to one stack only" in upgraded.errors, upgraded
+        assert "tap:eth0" in machine.run(*as_user(ALICE, GUISE, "ls")).text
+    finally:
+        machine.run(*as_user(ALICE, GUISE, "down", name))
     no_holders(machine)
 
 
