@@ -195,9 +195,7 @@ func (h *Host) openLinks(links []*plan.Link, taps []madeTap, ending func() bool)
 		case l.Device != "":
 			file, err = h.openNamed(l)
 		default:
-			if err = tap.Check(l.Kind, l.FD); err == nil {
-				file = os.NewFile(uintptr(l.FD), l.Flag)
-			}
+			file, err = h.openInherited(l)
 		}
 		if file != nil {
 			h.Links = append(h.Links, file)

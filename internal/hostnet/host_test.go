@@ -4,6 +4,7 @@ package hostnet
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -267,7 +268,7 @@ func TestAddressesTheUserNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Prepare("test", links, no); !errors.As(err, &access.Refusal{}) || !strings.Contains(err.Error(), "192.0.2.0/24") &&
-		!strings.Contains(err.Error(), "192.0.2.7/24") {
+		!strings.Contains(err.Error(), "192.0.2.7/24") || !strings.Contains(err.Error(), " on up0,") {
 		t.Errorf("an address of the host's network: %v", err)
 	}
 	undone(t, before)
@@ -470,4 +471,51 @@ func TestTapThatIsMadeForAnAddressIsSaid(t *testing.T) {
 	contains(t, h.Notes[0], "--link tap:mien", "there was no tap mien", "has made it", "did you mean mine?")
 	h.CloseLinks()
 	undone(t, before)
+}
+
+func TestAddressOfTheHostsIsRefusedOnATapThatIsThere(t *testing.T) {
+	host(t)
+	nettest.Run(t, "ip", "tuntap", "add", "mine", "mode", "tap", "vnet_hdr")
+	nettest.Run(t, "ip", "address", "add", "198.51.100.1/24", "dev", "mine")
+	nettest.Run(t, "ip", "link", "set", "mine", "up")
+	before := state(t)
+	// Of the tap itself, of another interface, and in IPv6.
+	for address, owner := range map[string]string{"198.51.100.1/24": "mine", "192.0.2.7/32": "up0", "2001:db8::7/64": "up0"} {
+		for _, spec := range []string{"tap:mine", "tap:new"} {
+			links, _ := plan.ParseLinks([]string{spec}, true)
+			if err := plan.AddAddress(links, address); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Prepare("test", links, no); !errors.As(err, &access.Refusal{}) {
+				t.Errorf("%s on %s: %v", address, spec, err)
+			} else {
+				contains(t, err.Error(), "--ip "+address, "the host has this address itself, on "+owner)
+			}
+		}
+	}
+	undone(t, before)
+	// What is at the other end of a descriptor may be far away.
+	device, err := tap.Open(plan.Tap, "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	for address, notes := range map[string]int{"198.51.100.1/24": 1, "198.51.100.2/24": 0} {
+		fd, err := unix.Dup(int(device.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		links, _ := plan.ParseLinks([]string{fmt.Sprintf("tap:fd=%d", fd)}, true)
+		if err := plan.AddAddress(links, address); err != nil {
+			t.Fatal(err)
+		}
+		h, err := Prepare("test", links, no)
+		if err != nil || len(h.Notes) != notes {
+			t.Fatalf("%s: %v, notes %q", address, err, h.Notes)
+		}
+		if notes > 0 {
+			contains(t, h.Notes[0], "on mine", "another network namespace")
+		}
+		h.CloseLinks()
+	}
 }

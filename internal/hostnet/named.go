@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/hostnet/access"
+	"guise/internal/hostnet/survey"
 	"guise/internal/hostnet/tap"
 	"guise/internal/plan"
 	"guise/internal/suggest"
@@ -35,6 +37,9 @@ func (h *Host) openNamed(l *plan.Link) (*os.File, error) {
 		if err := mayMake(l); err != nil {
 			return nil, err
 		}
+	}
+	if err := checkOwners(l); err != nil {
+		return nil, err
 	}
 	var file *os.File
 	patiently(func() bool {
@@ -73,6 +78,31 @@ func mayMake(l *plan.Link) error {
 			l.Flag, name, others)
 	}
 	return nil
+}
+
+// checkOwners refuses an address that the host has itself, where both would be asked for it:
+// at the ends of one device, or in one bridge. Through passt it is no matter, for passt opens
+// sockets of the host, and of a stream nobody knows where it ends.
+func checkOwners(l *plan.Link) error {
+	for _, a := range l.Addresses {
+		if owner := survey.Owner(netip.PrefixFrom(a.Addr(), a.Addr().BitLen())); owner != "" {
+			return access.Refuse("--ip %s: the host has this address itself, on %s, and would answer in place of the stack; "+
+				"expected an address that nobody has there", a, owner)
+		}
+	}
+	return nil
+}
+
+// openInherited takes a tap or tun that guise inherits as a descriptor. Where its other end is
+// cannot be told, so what would be wrong in this network namespace is a note.
+func (h *Host) openInherited(l *plan.Link) (*os.File, error) {
+	if err := tap.Check(l.Kind, l.FD); err != nil {
+		return nil, err
+	}
+	if err := checkOwners(l); err != nil {
+		h.Notes = append(h.Notes, fmt.Sprintf("%v, unless the other end of the %s is in another network namespace", err, l.Kind))
+	}
+	return os.NewFile(uintptr(l.FD), l.Flag), nil
 }
 
 // whichThereAre are the taps, or tuns, of the host: those of which the name may have been

@@ -98,8 +98,12 @@ func proposeHosts(s *survey.Survey, t *madeTap) error {
 				return access.Refuse("--ip %s: the host's name server %s (%s) lies in that network, where the host would no longer "+
 					"reach it; expected a network that the host does not use", stack, used.Addr(), survey.ResolvConf)
 			}
-			return access.Refuse("--ip %s: the host has %s itself, so packets between it and the stack would go astray; "+
-				"expected a network that the host does not use", stack, used)
+			on := ""
+			if owner := survey.Owner(used.Masked()); owner != "" {
+				on = " on " + owner
+			}
+			return access.Refuse("--ip %s: the host has %s itself%s, so packets between it and the stack would go astray; "+
+				"expected a network that the host does not use", stack, used, on)
 		}
 		host, err := survey.Opposite(stack, t.link.Gateways)
 		if err != nil {

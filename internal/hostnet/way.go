@@ -114,8 +114,11 @@ func (o ownTap) assign(l *plan.Link) {
 // openOwn opens the first of the user's taps that no other stack has, or else a passt.
 // ending says whether there is a stack that gives back soon what it has.
 func (h *Host) openOwn(l *plan.Link, ending func() bool) (*os.File, error) {
+	err := checkOwners(&h.asked)
+	if err != nil {
+		return nil, err
+	}
 	var file *os.File
-	var err error
 	patiently(func() bool {
 		soon := ending() // asked first: one that has ended since has given it back
 		for _, o := range h.own {

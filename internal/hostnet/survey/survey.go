@@ -133,3 +133,21 @@ func DefaultRoutes() (four, six bool, err error) {
 	}
 	return four, six, nil
 }
+
+// Owner is the interface of the host that has an address in this network, or "".
+func Owner(network netip.Prefix) string {
+	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return ""
+	}
+	for _, a := range addresses {
+		addr, ok := netip.AddrFromSlice(a.IP)
+		if !ok || !network.Contains(addr.Unmap()) {
+			continue
+		}
+		if device, err := net.InterfaceByIndex(a.LinkIndex); err == nil {
+			return device.Name
+		}
+	}
+	return ""
+}
