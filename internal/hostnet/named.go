@@ -86,8 +86,12 @@ func mayMake(l *plan.Link) error {
 func checkOwners(l *plan.Link) error {
 	for _, a := range l.Addresses {
 		if owner := survey.Owner(netip.PrefixFrom(a.Addr(), a.Addr().BitLen())); owner != "" {
-			return access.Refuse("--ip %s: the host has this address itself, on %s, and would answer in place of the stack; "+
-				"expected an address that nobody has there", a, owner)
+			where := "--ip " + a.String()
+			if l.Place != "" {
+				where = l.Place + ": " + a.String()
+			}
+			return access.Refuse("%s: the host has this address itself, on %s, and would answer in place of the stack; "+
+				"expected an address that nobody has there", where, owner)
 		}
 	}
 	return nil

@@ -123,17 +123,17 @@ def test_a_tap_is_captured_as_ethernet_in_both_directions(named: Named) -> None:
     if os.geteuid():
         pytest.skip("needs root, to make a tap")
     tap = f"c{os.getpid()}"
-    link = f'[[link]]\nkind = "tap"\ndevice = "{tap}"\naddresses = ["192.0.2.2/24"]\n'
+    link = f'[[link]]\nkind = "tap"\ndevice = "{tap}"\naddresses = ["198.51.100.2/24"]\n'
     named.up(link, "tapped")
     file = named.folder / "tap.pcapng"
     words: list[Word] = [GUISE, "capture", "tapped", "-i", "eth0", "-w", str(file)]
     with Process(words, env=named.env) as capture:
         eventually(lambda: file.exists() and file.stat().st_size > 0, "the capture has begun")
-        named.on("tapped", "ping", "-c1", "-W1", "192.0.2.9")
-        eventually(lambda: "who-has 192.0.2.9" in "".join(live(file)), "the question is there")
+        named.on("tapped", "ping", "-c1", "-W1", "198.51.100.9")
+        eventually(lambda: "who-has 198.51.100.9" in "".join(live(file)), "the question is there")
         capture.signal(signal.SIGTERM)
         capture.finish().expect()
-    assert "Request who-has 192.0.2.9 tell 192.0.2.2" in "".join(read(file, "arp"))
+    assert "Request who-has 198.51.100.9 tell 198.51.100.2" in "".join(read(file, "arp"))
 
 
 @pytest.mark.parametrize(

@@ -113,11 +113,11 @@ to = "10.5.0.0/16"
 link = "eth0"
 [[route]]
 to = "default"
-via = "192.0.2.9"
+via = "198.51.100.9"
 link = "eth0"
 table = 77
 [[rule]]
-from = "192.0.2.2"
+from = "198.51.100.2"
 priority = 500
 table = 77
 [[rule]]
@@ -127,7 +127,7 @@ table = 78
 enabled = true
 subflows = 3
 [[mptcp.endpoint]]
-address = "192.0.2.2"
+address = "198.51.100.2"
 link = "eth0"
 flags = ["signal"]
 [[link]]
@@ -135,25 +135,25 @@ kind = "tap"
 device = "%s"
 mtu = 1400
 mac = "02:00:00:00:00:77"
-addresses = ["192.0.2.2/24", "2001:db8::2/64"]
-gateways = ["192.0.2.1"]
+addresses = ["198.51.100.2/24", "2001:db8::2/64"]
+gateways = ["198.51.100.1"]
 """
     if os.geteuid():
         pytest.skip("needs root, to make a tap")
     tap = f"t{os.getpid()}"
     named.up(config % tap)
     address = named.on("web", "ip", "address", "show", "eth0").expect().text
-    for part in ("mtu 1400", "02:00:00:00:00:77", "192.0.2.2/24", "2001:db8::2/64"):
+    for part in ("mtu 1400", "02:00:00:00:00:77", "198.51.100.2/24", "2001:db8::2/64"):
         assert part in address
     routes = named.on("web", "ip", "route").expect().text
-    assert "default via 192.0.2.1" in routes and "10.5.0.0/16 dev eth0" in routes
-    assert "via 192.0.2.9" in named.on("web", "ip", "route", "show", "table", "77").expect().text
+    assert "default via 198.51.100.1" in routes and "10.5.0.0/16 dev eth0" in routes
+    assert "via 198.51.100.9" in named.on("web", "ip", "route", "show", "table", "77").expect().text
     rules = named.on("web", "ip", "rule").expect().text
-    assert "500:\tfrom 192.0.2.2 lookup 77" in rules and "fwmark 0x3 lookup 78" in rules
+    assert "500:\tfrom 198.51.100.2 lookup 77" in rules and "fwmark 0x3 lookup 78" in rules
     assert "fwmark 0x3 lookup 78" in named.on("web", "ip", "-6", "rule").expect().text
     assert "delay 1ms" in named.on("web", "tc", "qdisc", "show", "dev", "eth0").expect().text
     endpoints = named.on("web", "ip", "mptcp", "endpoint").expect().text
-    assert "192.0.2.2" in endpoints and "signal" in endpoints
+    assert "198.51.100.2" in endpoints and "signal" in endpoints
     assert "subflows 3" in named.on("web", "ip", "mptcp", "limits").expect().text
 
 
