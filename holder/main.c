@@ -41,6 +41,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -144,12 +145,19 @@ static char *read_plan(int fd)
 /* Stage 1: the descriptor on which the signals that end us arrive. */
 static int begin(void)
 {
+	struct rlimit limit;
 	sigset_t set;
 
 	/* Fails for the leader of a process group, such as under a shell; then
 	 * Ctrl-C does reach us, and is meant for us. */
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
+	/* What a user lets programs write is not meant for stacks, as far as that may be raised. */
+	signal(SIGXFSZ, SIG_IGN);
+	if (!getrlimit(RLIMIT_FSIZE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_FSIZE, &limit);
+	}
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);

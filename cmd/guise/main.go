@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"guise/internal/config"
 	"guise/internal/doctor"
@@ -59,7 +61,16 @@ func main() {
 		}
 		return
 	}
+	outliveFileSizes()
 	os.Exit(conclude(newRoot().Execute()))
+}
+
+// outliveFileSizes has a write beyond the limit of file sizes fail, where guise would be killed
+// (SIGXFSZ). What guise becomes has the signal as it was.
+func outliveFileSizes() {
+	if !signal.Ignored(unix.SIGXFSZ) {
+		signal.Notify(make(chan os.Signal, 1), unix.SIGXFSZ)
+	}
 }
 
 func complain(err error) { fmt.Fprintf(os.Stderr, "guise: %v\n", err) }
@@ -74,6 +85,9 @@ func conclude(err error) int {
 	errors.As(err, &f)
 	if f.error != nil {
 		complain(err)
+	}
+	if errors.Is(err, unix.EFBIG) {
+		complain(errors.New("the limit of file sizes is too low for what guise writes; raise it (ulimit -f unlimited)"))
 	}
 	return f.status
 }

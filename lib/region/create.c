@@ -27,6 +27,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define BASE_HIGH   0x7e9000000000ull /* free of libraries, also under ASAN and TSAN */
 #define BASE_LOW    0x1000000000ull   /* where addresses have 39 bits only: below programs */
@@ -117,6 +118,25 @@ static int boot(struct guise_stack *s)
 	return 0;
 }
 
+/*
+ * The limit of file sizes counts for files in memory, too: who makes a larger one is killed, by
+ * SIGXFSZ. So it is looked at beforehand.
+ */
+static int set_size(int memfd, uint64_t memory)
+{
+	uint64_t size = GUISE_OFF_ARENA + memory;
+	struct rlimit64 limit;
+
+	if (!host_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) && limit.rlim_cur < size)
+		return guise_fail(EFBIG,
+				  "the limit of file sizes is %llu KiB, and a stack with %llu MiB "
+				  "of memory is a file in memory of %llu KiB; raise the limit "
+				  "(ulimit -f unlimited)",
+				  (unsigned long long)limit.rlim_cur >> 10,
+				  (unsigned long long)memory >> 20, (unsigned long long)size >> 10);
+	return (int)host_sys(SYS_ftruncate, memfd, size);
+}
+
 struct guise_stack *guise_create(const struct guise_options *given, int *err)
 {
 	struct guise_options opt = GUISE_OPTIONS_INIT;
@@ -155,11 +175,12 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	*err = guise_fd_memory("guise", 0);
 	if (*err >= 0) {
 		s->memfd = guise_fd_high(*err);
-		*err = (int)host_sys(SYS_ftruncate, s->memfd, GUISE_OFF_ARENA + memory);
+		*err = set_size(s->memfd, memory);
 	}
 	if (*err < 0) {
-		guise_fail(-*err, "no memory file of %llu MiB: %s",
-			   (unsigned long long)memory >> 20, strerror(-*err));
+		if (*err != -EFBIG)
+			guise_fail(-*err, "no memory file of %llu MiB: %s",
+				   (unsigned long long)memory >> 20, strerror(-*err));
 		goto fail;
 	}
 	/* Spread over the windows, so that a process can join several stacks. */

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The limit of file sizes (ulimit -f): a stack is a file in memory, and counts."""
+
+from __future__ import annotations
+
+import pytest
+from topology.process import Finished, run
+from topology.side import GUISE
+
+KIB = 1024
+
+
+def limited(limit: str) -> Finished:
+    """A run whose program says which limit it has itself."""
+    program = ["sh", "-c", "ulimit -Sf; ulimit -Hf"]
+    return run(["prlimit", f"--fsize={limit}", GUISE, "run", "--link", "none", "--", *program])
+
+
+def test_a_limit_below_the_stacks_size_is_named() -> None:
+    done = limited(f"{1000 * KIB}")
+    assert (done.status, done.stdout) == (125, b""), done
+    for word in ("the limit of file sizes is 1000 KiB", "256 MiB of memory", "ulimit -f"):
+        assert word in done.errors, done
+
+
+def test_a_soft_limit_is_the_programs_alone() -> None:
+    done = limited(f"{1000 * KIB}:unlimited").expect()
+    assert done.text.split() == ["2000", "unlimited"], done  # in blocks of 512 bytes
+
+
+@pytest.mark.parametrize("limit", ["0", "0:unlimited"])
+def test_no_size_at_all_is_an_error_of_guise_and_not_its_death(limit: str) -> None:
+    """Its words go by a pipe: into a file it could not write them."""
+    guise = f"prlimit --fsize={limit} {GUISE} run --link none -- echo never"
+    done = run(["bash", "-o", "pipefail", "-c", f"{guise} 2>&1 | cat"])
+    assert done.status == 125 and "never" not in done.text, done
+    assert "ulimit -f" in done.text and len(done.text.splitlines()) <= 2, done
