@@ -5,6 +5,7 @@
 #include <aio.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -95,6 +96,20 @@ CASE(io_uring)
 	char parameters[120] = { 0 };
 
 	SHOW(syscall(425, 4, parameters));
+}
+
+/* What of them is on the host is said once; what has nothing to do with a network is not. */
+CASE(namespaces)
+{
+	int before = open("/proc/self/ns/net", O_RDONLY);
+
+	SHOW(unshare(CLONE_FS));
+	SHOW(setns(before, CLONE_NEWUTS));
+	fflush(stdout);
+	SHOW(unshare(CLONE_NEWNET));
+	fflush(stdout);
+	SHOW(setns(before, 0));
+	SHOW(setns(before, CLONE_NEWNET));
 }
 
 /* A program that is not on the stack is sent a private socket: it holds one of

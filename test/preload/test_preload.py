@@ -244,6 +244,42 @@ def test_there_is_no_io_uring(programs: Path) -> None:
     assert text == "syscall(425, 4, parameters) = -1 ENOSYS\nended with 0\n"
 
 
+def test_a_network_namespace_of_the_host_is_said_once(programs: Path) -> None:
+    if os.geteuid():
+        pytest.skip("needs root, to make a network namespace")
+    said = (
+        "guise: own: it is in another network namespace of the host now, but its sockets are still "
+        "those of its stack; what it makes of namespaces (ip netns) changes the host\n"
+    )
+    assert run(*on_guise(programs / "own", "namespaces")) == (
+        "unshare(CLONE_FS) = 0\n"
+        "setns(before, CLONE_NEWUTS) = -1 EINVAL\n"
+        f"{said}"
+        "unshare(CLONE_NEWNET) = 0\n"
+        "setns(before, 0) = 0\n"
+        "setns(before, CLONE_NEWNET) = 0\n"
+        "ended with 0\n"
+    )
+
+
+def test_devices_that_ip_makes_are_the_stacks_and_a_namespace_is_said() -> None:
+    """What `guise run` and `guise exec` start changes the stack, or says that it does not."""
+    if os.geteuid():
+        pytest.skip("needs root, to make a network namespace")
+    name = f"gt{os.getpid()}"
+    made = f"ip tuntap add {name} mode tap && ip link add {name}d type dummy && ip -br link"
+    text = run(*on_guise("sh", "-c", made))
+    assert f"\n{name} " in text and f"\n{name}d " in text and "guise:" not in text, text
+    assert name not in run("ip", "-br", "link")
+    try:
+        text = run(*on_guise("ip", "netns", "add", name))
+        assert re.fullmatch(r"guise: ip: .* changes the host\nended with 0\n", text), text
+        text = run(*on_guise("ip", "netns", "exec", name, "echo", "inside"))
+        assert re.fullmatch(r"guise: ip: .* changes the host\ninside\nended with 0\n", text), text
+    finally:
+        run("ip", "netns", "delete", name)
+
+
 @pytest.mark.parametrize(("wish", "protocol"), [("1", 262), ("0", 6)])
 def test_mptcp_is_made_of_tcp_on_request(programs: Path, wish: str, protocol: int) -> None:
     # guise run sets the variable as its own flag says, so it is given inside.

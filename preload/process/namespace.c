@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Network namespaces of the host. A program that enters one does so on the host, as `ip netns add`
+ * and `ip netns exec` do, and stays on its stack with each socket: neither is what its user
+ * expects, so it is said, once by each program. The host's /dev/net/tun and netlink are not
+ * reached from a stack, so this is what is left of the calls that change the host's network.
+ */
+#include "preload/preload.h"
+
+#include "host/sys.h"
+#include "region/stack.h"
+
+#include <linux/nsfs.h>
+#include <sched.h>
+
+static bool said;
+
+static void entered(void)
+{
+	if (preload.ticket < 0 || (preload.stack && preload.stack->sandboxed) ||
+	    __atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+		return;
+	preload_say("it is in another network namespace of the host now, but its sockets are still "
+		    "those of its stack; what it makes of namespaces (ip netns) changes the host");
+}
+
+HOOK int unshare(int flags)
+{
+	int ret = HOST(unshare)(flags);
+
+	if (!ret && flags & CLONE_NEWNET)
+		entered();
+	return ret;
+}
+
+/* Of a pidfd the type says it all; 0 stands for whatever the descriptor is. */
+HOOK int setns(int fd, int type)
+{
+	int ret = HOST(setns)(fd, type);
+
+	if (!ret && (type & CLONE_NEWNET ||
+		     (!type && host_sys(SYS_ioctl, fd, NS_GET_NSTYPE) == CLONE_NEWNET)))
+		entered();
+	return ret;
+}
