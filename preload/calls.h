@@ -439,7 +439,8 @@ CALL(system, process, system_forms, "By posix_spawn.")
 CALL(popen, process, popen_forms, "By posix_spawn.")
 CALL(pclose, process, popen_forms, "fclose does the same, as in libc.")
 ALIAS(_IO_popen, popen)
-CALL(unshare, process, namespaces, "A network namespace is the host's, and the program stays on its \
+CALL(unshare, process, namespaces,
+     "A network namespace is the host's, and the program stays on its \
 stack, which it says once on standard error.")
 NUMBER(unshare, unshare, (a))
 CALL(setns, process, namespaces, "As unshare.")

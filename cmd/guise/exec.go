@@ -3,10 +3,7 @@
 package main
 
 import (
-	"debug/elf"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,13 +49,8 @@ func execOn(stack string, command []string) error {
 		return err
 	}
 	if gainsPrivileges(program) {
-		// The loader as the program has none of them, and so loads what it is told.
-		if loader, err := loaderOf(program); err == nil {
-			absolute, err := filepath.Abs(program)
-			if err != nil {
-				return err
-			}
-			return join(stack, loader, append([]string{command[0], absolute}, command[1:]...))
+		if path, argv, err := withoutPrivileges(program, command); err == nil {
+			return join(stack, path, argv)
 		}
 	}
 	if err := checkPreloadable(program); err != nil {
@@ -79,22 +71,6 @@ func findTool(name string) (string, error) {
 		}
 	}
 	return "", err
-}
-
-// loaderOf is the program that loads a dynamically linked one.
-func loaderOf(path string) (string, error) {
-	program, err := elf.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer program.Close()
-	for _, header := range program.Progs {
-		if header.Type == elf.PT_INTERP {
-			text, err := io.ReadAll(header.Open())
-			return strings.TrimRight(string(text), "\x00"), err
-		}
-	}
-	return "", fmt.Errorf("%s is statically linked", path)
 }
 
 // admitted is the right to run programs on a stack that is there already.

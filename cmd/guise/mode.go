@@ -71,7 +71,8 @@ func (s *settings) way(program string, command []string, preload string, ticket 
 		return enter(s.namespace, program, command, s.resolv, s.hosts)
 	}
 	env, err := holder.Environment(os.Environ(), preload, ticket, s.MPTCP)
-	return &way{path: program, argv: command, env: append(env, environment(s.resolv, s.hosts)...)}, err
+	path, argv := asMember(program, command)
+	return &way{path: path, argv: argv, env: append(env, environment(s.resolv, s.hosts)...)}, err
 }
 
 // enter goes through guise-holder, which enters the namespaces and becomes the program.

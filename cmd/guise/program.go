@@ -6,8 +6,10 @@ import (
 	"bufio"
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -90,9 +92,13 @@ func execFailure(name string, err error) error {
 // whyNotPreloaded says in a sentence why a program would not load libguise-preload.so, and so
 // would be on the host's stack without notice; "" for a program that loads it.
 func whyNotPreloaded(path string) string {
-	path = loadedFor(path)
-	if reason := unpreloadable(path); reason != "" {
-		return path + " " + reason
+	loaded := loadedFor(path)
+	if gainsPrivileges(loaded) && (loaded != path || !needsNoPrivileges(path)) {
+		return loaded + " gains privileges when it starts (setuid, or file capabilities), and the loader ignores $LD_PRELOAD then, " +
+			"unless root starts it (sudo)"
+	}
+	if reason := unpreloadable(loaded); reason != "" {
+		return loaded + " " + reason
 	}
 	return ""
 }
@@ -135,11 +141,68 @@ func gainsPrivileges(path string) bool {
 	return st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 && int(st.Uid) != os.Geteuid() || err == nil
 }
 
-func unpreloadable(path string) string {
-	if gainsPrivileges(path) {
-		return "gains privileges when it starts (setuid, or file capabilities), and the loader ignores $LD_PRELOAD then, " +
-			"unless root starts it (sudo)"
+// forNetwork are the capabilities that mean nothing on a stack, where all have them.
+const forNetwork = 1<<unix.CAP_NET_RAW | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_NET_BROADCAST
+
+// needsNoPrivileges says whether all that a program gains are capabilities of the network, as
+// ping does: on a stack it has them without.
+func needsNoPrivileges(path string) bool {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil || st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+		return false
 	}
+	// struct vfs_cap_data of <linux/capability.h>: a version, then permitted and inheritable in
+	// two halves.
+	var data [64]byte
+	n, err := unix.Getxattr(path, "security.capability", data[:])
+	if err != nil || n < 20 {
+		return false
+	}
+	permitted := uint64(binary.LittleEndian.Uint32(data[12:]))<<32 | uint64(binary.LittleEndian.Uint32(data[4:]))
+	if permitted&^forNetwork != 0 {
+		return false
+	}
+	_, err = loaderOf(path)
+	return err == nil
+}
+
+// withoutPrivileges is what to execute so that a program gains none: the loader, which has none
+// itself, and so loads what it is told.
+func withoutPrivileges(program string, command []string) (path string, argv []string, err error) {
+	if path, err = loaderOf(program); err != nil {
+		return "", nil, err
+	}
+	absolute, err := filepath.Abs(program)
+	return path, append([]string{command[0], absolute}, command[1:]...), err
+}
+
+// asMember is what to execute so that a program that can be preloaded is.
+func asMember(program string, command []string) (path string, argv []string) {
+	if gainsPrivileges(program) && needsNoPrivileges(program) {
+		if path, argv, err := withoutPrivileges(program, command); err == nil {
+			return path, argv
+		}
+	}
+	return program, command
+}
+
+// loaderOf is the program that loads a dynamically linked one.
+func loaderOf(path string) (string, error) {
+	program, err := elf.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer program.Close()
+	for _, header := range program.Progs {
+		if header.Type == elf.PT_INTERP {
+			text, err := io.ReadAll(header.Open())
+			return strings.TrimRight(string(text), "\x00"), err
+		}
+	}
+	return "", fmt.Errorf("%s is statically linked", path)
+}
+
+func unpreloadable(path string) string {
 	program, err := elf.Open(path)
 	if err != nil {
 		return "" // unreadable, or no ELF file: exec will tell

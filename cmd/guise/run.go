@@ -233,6 +233,7 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	default:
 	}
 	f.warnOfPasst(s)
+	s.warnOfPing(program)
 	if f.verbose {
 		return attend(h, way, s.reach(), f.asJSON)
 	}
@@ -266,7 +267,8 @@ func (f *runFlags) runOn(cmd *cobra.Command, command []string) error {
 		return err
 	}
 	if !tun {
-		return join(f.stack, program, command)
+		path, argv := asMember(program, command)
+		return join(f.stack, path, argv)
 	}
 	f.warnOfTrace()
 	return visit(f.stack, program, command)
@@ -353,3 +355,24 @@ func (f *runFlags) warnOfPasst(s *settings) {
 			"gives you a tap that carries the stack's there", strings.Join(asked, " with ")))
 	}
 }
+
+// warnOfPing says that what pings is not heard: passt sends echo requests by a kind of socket
+// that the host lets only some groups of users have.
+func (s *settings) warnOfPing(program string) {
+	var first, last int
+	text, err := os.ReadFile(pingGroups)
+	if err != nil || !s.throughPasst() || filepath.Base(program) != "ping" {
+		return
+	}
+	if _, err := fmt.Sscan(string(text), &first, &last); err != nil {
+		return
+	}
+	groups, _ := os.Getgroups()
+	if slices.ContainsFunc(append(groups, os.Getegid()), func(group int) bool { return first <= group && group <= last }) {
+		return
+	}
+	complain(errors.New("passt may not ping beyond this host: net.ipv4.ping_group_range leaves your group out; " +
+		"sudo sysctl net.ipv4.ping_group_range=\"0 2147483647\" lets all ping, or `sudo guise setup`, once, gives you a tap"))
+}
+
+const pingGroups = "/proc/sys/net/ipv4/ping_group_range"

@@ -65,11 +65,13 @@ def test_a_user_has_his_own_tcp_on_the_wire(machine: Machine) -> None:
 
 def test_a_user_pings_and_is_reached(machine: Machine) -> None:
     setup(machine, "--user", str(ALICE)).expect()
-    # Debian's own has a privilege of its own, and so the loader would not take guise with it.
+    # As Debian's own, which has a capability of its own that it does not need on a stack.
     machine.shell("install -m 755 $(command -v ping) /run/bin/ping")
+    machine.shell("setcap cap_net_raw+ep /run/bin/ping")
     for address in ("192.0.2.1", "2001:db8::1"):
-        ping = ["/run/bin/ping", *PATIENT, "-c", "3", "-i", "0.1", address]
-        done = runs(machine, ALICE, *ping)
+        ping = ["ping", *PATIENT, "-c", "3", "-i", "0.1", address]
+        done = runs(machine, ALICE, *ping, flags=("--mode", "preload"))
+        assert proof(done)["programs"] == "1 program", done
         assert numbers(done) == ["1", "2", "3"], done
     server = [PYTHON, "-u", "-m", "http.server", "80", "--bind", "::"]
     options = ["-p", "192.0.2.2:7001:80"]
@@ -82,6 +84,24 @@ def test_a_user_pings_and_is_reached(machine: Machine) -> None:
         machine.far.run(*ask, "http://192.0.2.2:7001/").expect()
         wait_until_says(serving, "169.254.77.2 - ")
     no_holders(machine)
+
+
+def test_privileges_that_a_stack_does_not_give_are_not_taken_away(machine: Machine) -> None:
+    """More than the network's: such a program does not join."""
+    machine.shell("install -m 755 $(command -v ping) /run/bin/ping")
+    machine.shell("setcap cap_net_raw,cap_sys_nice+ep /run/bin/ping")
+    flags = ("--link", "none", "--mode", "preload")
+    refused = runs(machine, ALICE, "ping", "-c1", "127.0.0.1", flags=flags)
+    assert refused.status == 126 and "gains privileges" in refused.errors, refused
+
+
+@pytest.mark.parametrize("groups", ["1 0", f"{ALICE} {ALICE}"])
+def test_ping_through_a_passt_that_may_not_is_said(machine: Machine, groups: str) -> None:
+    machine.shell(f"echo {groups} > /proc/sys/net/ipv4/ping_group_range")
+    done = runs(machine, ALICE, "ping", "-c1", "-W1", "192.0.2.1")
+    assert proof(done)["reach"] == "as far as passt"
+    said = "sudo sysctl net.ipv4.ping_group_range" in done.errors and "guise setup" in done.errors
+    assert said == (groups == "1 0"), done
 
 
 def test_a_users_multipath_tcp_is_on_the_wire(
