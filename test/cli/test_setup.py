@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from topology.leftovers import Leftovers
-from topology.namespace import Namespace
+from topology.namespace import Namespace, Word
 from topology.ping import PATIENT, numbers
 from topology.private import Machine, as_user
 from topology.process import Finished, eventually
@@ -185,7 +185,7 @@ def test_a_run_beside_the_first_goes_through_passt_or_gets_a_tap_of_its_own(
         script = "ip -br -4 address show eth0; ip route show default"
         named = runs(machine, ALICE, "sh", "-c", script, flags=("--ip", "10.9.8.7/24")).expect()
         assert "10.9.8.7/24" in named.text and "via 10.9.8.1 " in named.text, named
-        alone = ["env", "PATH=/nowhere", GUISE, "run", "--", "/bin/true"]
+        alone: list[Word] = ["env", "PATH=/nowhere", GUISE, "run", "--", "/bin/true"]
         refused = machine.run(*as_user(ALICE, *alone))
         assert (refused.status, refused.stdout) == (125, b""), refused
         for word in ("guise-u0", "--taps 2", "apt-get install passt"):
