@@ -132,13 +132,12 @@ func (l *Locked) Save(j *Journal) error {
 	}
 	// Not Path() itself: a full disk must not cost us the old text.
 	draft := j.path + ".new"
-	if err := os.WriteFile(draft, append(text, '\n'), 0o600); err != nil {
-		os.Remove(draft)
-		return fmt.Errorf("cannot note what is to be undone: %w", err)
+	if err = os.WriteFile(draft, append(text, '\n'), 0o600); err == nil {
+		err = os.Rename(draft, j.path)
 	}
-	if err := os.Rename(draft, j.path); err != nil {
+	if err != nil {
 		os.Remove(draft)
-		return fmt.Errorf("cannot note what is to be undone: %w", err)
+		return fmt.Errorf("cannot note what is to be undone: %w ($GUISE_RUNDIR names another place)", err)
 	}
 	return nil
 }
