@@ -233,8 +233,7 @@ static void take_words(const char *text, size_t len)
 	n_words++;
 	if (!guise_link_spec_parse(copy, &spec)) {
 		n_parsed++;
-		if (!memchr(spec.kind, 0, sizeof(spec.kind)) || !spec.kind[0] ||
-		    !memchr(spec.rest, 0, sizeof(spec.rest)))
+		if (!spec.kind || !memchr(spec.rest, 0, sizeof(spec.rest)))
 			fail("a link without a kind", text, len);
 	}
 	if (!guise_link_name_check(copy)) {

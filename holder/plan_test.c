@@ -100,7 +100,7 @@ static void applies(void)
 	stops("memory lots\n", 1, "no size");
 	stops("clock sim\n", 1, "clock sim SEED");
 	stops("memory 32M\nup eth9\n", 2, "no interface \"eth9\"");
-	stops("memory 32M\nlink eth0 tup x\n", 2, "tap, pair");
+	stops("memory 32M\nlink eth0 tup x\n", 2, "known are tap:IFNAME");
 	stops("memory 32M\nlink eth0 tap fd=0\n", 2, "not a tap");
 	stops("memory 32M\nguests lo netns=7 10.0.0.1\n", 2, "not fd=N");
 	stops("memory 32M\nguests lo fd=0 nowhere\n", 2, "neither mptcp nor an address");

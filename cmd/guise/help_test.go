@@ -3,9 +3,13 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
+
+	"guise/internal/plan"
 )
 
 func TestHelpFitsIntoATerminal(t *testing.T) {
@@ -24,6 +28,21 @@ func TestHelpFitsIntoATerminal(t *testing.T) {
 		for line := range strings.Lines(g.stdout.String()) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helpWidth {
 				t.Errorf("%q: a line of %d columns: %s", words, n, line)
+			}
+		}
+	}
+}
+
+func TestHelpAndVersionNameEachFormOfALink(t *testing.T) {
+	for _, words := range [][]string{{"run", "--help"}, {"--version"}} {
+		g := newGuise(t, words...)
+		if status := g.status(t); status != 0 {
+			t.Fatalf("%q: status %d: %s", words, status, g.stderr.String())
+		}
+		said := strings.FieldsFunc(g.stdout.String(), func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;()", r) })
+		for _, form := range plan.LinkForms() {
+			if !slices.Contains(said, form) {
+				t.Errorf("%q says nothing of %s", words, form)
 			}
 		}
 	}

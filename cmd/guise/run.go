@@ -78,7 +78,7 @@ func newRun() *cobra.Command {
 		"stack":   stackIDs,
 		"cc":      func() []string { return plan.CongestionControls },
 		"profile": profileNames,
-		"link":    func() []string { return plan.LinkKinds },
+		"link":    plan.LinkForms,
 	} {
 		defer cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return values(), cobra.ShellCompDirectiveNoFileComp
@@ -89,8 +89,8 @@ func newRun() *cobra.Command {
 	flags.StringVar(&f.cc, "cc", "", "congestion control `NAME` of the stack: "+strings.Join(plan.CongestionControls, ", "))
 	flags.BoolVar(&f.mptcp, "mptcp", false, "make each TCP socket a Multipath TCP socket")
 	flags.StringArrayVar(&f.sysctls, "sysctl", nil, "set a sysctl of the stack, as `KEY=VALUE` (repeatable)")
-	flags.StringArrayVar(&f.links, "link", nil, "hang the stack on `LINK` (repeatable): tap (made and routed by guise), tap:IFNAME, "+
-		"tap:fd=N, tun:IFNAME, tun:fd=N, passt, stream:PATH, stream:fd=N, or none; followed by ,mac=M ,mtu=N ,offload=off (default: the best that you may have)")
+	flags.StringArrayVar(&f.links, "link", nil, "hang the stack on `LINK` (repeatable): "+strings.Join(plan.LinkForms(), ", ")+
+		"; followed by ,mac=M ,mtu=N ,offload=off; tap alone is made and routed by guise (default: the best that you may have)")
 	flags.StringVar(&f.offload, "offload", "on", "`on`: segmentation and checksums may be left to the links, or off: each frame is one packet")
 	flags.StringArrayVar(&f.ips, "ip", nil, "address of the stack, as `[IFNAME=]ADDR/LEN` (repeatable; default: one that the host does not use)")
 	flags.StringArrayVar(&f.gateways, "gateway", nil, "router of the stack, as `[IFNAME=]ADDR` (repeatable; default: the host)")

@@ -338,7 +338,7 @@ func TestMissingCapabilityIsNamedWithTheWayAround(t *testing.T) {
 	// An ordinary user: without capabilities, whatever the user id is.
 	g := newGuise(t, "run", "--link", "tap", "--", "true")
 	if os.Geteuid() != 0 {
-		g.says(t, 2, "CAP_NET_ADMIN", "sudo", "passt", "guise setup", "--link tap:NAME", "--link none")
+		g.says(t, 2, "CAP_NET_ADMIN", "sudo", "passt", "guise setup", "--link tap:IFNAME", "--link none")
 		return
 	}
 	g.Args = append([]string{"setpriv", "--bounding-set=-all", "--inh-caps=-all", g.Path}, g.Args[1:]...)
@@ -347,7 +347,7 @@ func TestMissingCapabilityIsNamedWithTheWayAround(t *testing.T) {
 		t.Skip("skipped: giving up capabilities takes setpriv(1)")
 	}
 	g.Path = path
-	g.says(t, 2, "CAP_NET_ADMIN", "sudo", "passt", "guise setup", "--link tap:NAME", "--link none")
+	g.says(t, 2, "CAP_NET_ADMIN", "sudo", "passt", "guise setup", "--link tap:IFNAME", "--link none")
 }
 
 func TestWithoutPasstThereIsNoSilentWay(t *testing.T) {
@@ -358,7 +358,7 @@ func TestWithoutPasstThereIsNoSilentWay(t *testing.T) {
 
 func TestStreamThatIsNoneIsRefused(t *testing.T) {
 	newGuise(t, "run", "--link", "stream:/nowhere/at/all", "--", "true").says(t, 2, "/nowhere/at/all", "QEMU")
-	newGuise(t, "run", "--link", "stream", "--", "true").says(t, 2, "--link", "stream:/tmp/passt_1.socket")
+	newGuise(t, "run", "--link", "stream", "--", "true").says(t, 2, "--link", "stream:PATH, stream:fd=N for a Unix stream socket")
 	newGuise(t, "run", "--link", "stream:fd=99", "--", "true").says(t, 2, "descriptor 99")
-	newGuise(t, "run", "--link", "passt:/tmp/x", "--", "true").says(t, 2, "passt stands alone", "stream:PATH")
+	newGuise(t, "run", "--link", "passt:/tmp/x", "--", "true").says(t, 2, "no form of passt", "stream:PATH")
 }

@@ -203,7 +203,7 @@ func fromFile(file *config.Stack) (*wishes, error) {
 	w := &wishes{Stack: file, origin: func(key, _ string) string { return file.Where(key) }}
 	for i, l := range file.Links {
 		key := fmt.Sprintf("link.%d", i)
-		if l.Kind == "none" {
+		if l.Kind == plan.None {
 			if len(file.Links) > 1 || l.Name+l.Device+l.Path+l.MAC+l.Qdisc != "" || len(l.Addresses)+len(l.Gateways) > 0 {
 				return nil, w.wrong(key, errors.New("none stands alone: a stack without a link has no other link and nothing to say of it"))
 			}

@@ -19,5 +19,5 @@ func versionText() string {
 		"links: %s\n"+
 		"congestion control: %s\n",
 		version, runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		strings.Join(plan.LinkKinds, ", "), strings.Join(plan.CongestionControls, ", "))
+		strings.Join(plan.LinkForms(), ", "), strings.Join(plan.CongestionControls, ", "))
 }

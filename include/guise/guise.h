@@ -130,14 +130,21 @@ GUISE_API int guise_nanosleep(struct guise_stack *s, uint64_t ns);
 /* ---- links ------------------------------------------------------------ */
 
 /*
- * Adds a network interface `name` to the stack. spec names a backend:
+ * Adds a network interface `name` to the stack. spec says what its other end is:
  *	"tap:IFNAME"	a tap device of the host, made if it does not exist
- *	"tap:fd=N"	an open tap descriptor (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR),
- *			of which guise takes a copy: yours may be closed
- *	"tun:..."	the same without Ethernet (IFF_TUN)
- *	"pair"		see guise_pair()
+ *	"tap:fd=N"	an open tap descriptor (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
+ *	"tun:IFNAME"	the same without Ethernet (IFF_TUN)
+ *	"tun:fd=N"
+ *	"stream:PATH"	a Unix stream socket on which a program waits that speaks passt's and
+ *			QEMU's framing
+ *	"stream:fd=N"	a connected one
+ *	"passt:PATH"	the same with passt itself, which ends with the stack
+ *	"passt:fd=N"
+ *	"pair:fd=MEMORY:BELL0:BELL1:END"
+ *			an end of a cable to another stack, as guise_pair() makes them
  * followed by ",mac=02:00:00:00:00:01", ",mtu=1500", ",offload=off" (each
- * frame one packet on the wire: no TSO, no GRO). Returns the interface index.
+ * frame one packet on the wire: no TSO, no GRO). Of descriptors guise takes a
+ * copy: yours may be closed. Returns the interface index.
  */
 GUISE_API int guise_link_add(struct guise_stack *s, const char *name, const char *spec);
 GUISE_API int guise_link_del(struct guise_stack *s, const char *name);

@@ -17,7 +17,7 @@ package config
 //
 // The tags: doc says what a key does, example is a value, allowed lists the only
 // values, default is what leaving it out means, flag is the flag of `guise run` that
-// does the same.
+// does the same. What stands in braces is the list of link kinds (field.go).
 type Stack struct {
 	Name    string `toml:"name" doc:"The name of the stack, by which commands find it: 1 to 32 letters, digits, '.', '_' or '-'." example:"\"web\"" default:"that of the file, without .toml" flag:"name"`
 	Profile string `toml:"profile" doc:"Settings to begin with; what this file says itself comes after them. guise profiles lists them." example:"\"android-2.1\"" default:"none" flag:"profile"`
@@ -60,11 +60,11 @@ type Endpoint struct {
 // Link is one network interface of the stack.
 type Link struct {
 	Name      string   `toml:"name" doc:"The name of the interface in the stack." example:"\"wan0\"" default:"eth0, eth1 and so on"`
-	Kind      string   `toml:"kind" doc:"What the link is: a tap of the host (Ethernet), a tun of the host (IP packets), a passt that guise starts, a Unix stream socket on which passt or QEMU waits, or none." allowed:"tap|tun|passt|stream|none" example:"\"tap\"" default:"the best that the user may have; tap if there are several links"`
+	Kind      string   `toml:"kind" doc:"What the link is: {meanings of kinds}, or none." allowed:"{kinds}|none" example:"\"tap\"" default:"the best that the user may have; tap if there are several links"`
 	Device    string   `toml:"device" doc:"Of a tap or tun: the host's interface. A tap that exists is used as it is; else it is made if the link has addresses, and guise says so; a tun must exist." example:"\"tap0\"" default:"a tap that guise makes, with the host as its router"`
 	Path      string   `toml:"path" doc:"Of a stream: the path of the socket." example:"\"/tmp/passt_1.socket\"" default:"must be given"`
 	MAC       string   `toml:"mac" doc:"The MAC address of the stack's side." example:"\"02:00:00:00:00:01\"" default:"one by chance"`
-	MTU       int      `toml:"mtu" doc:"The MTU, from 68 to 65521." example:"1400" default:"1500, or that of the host's way out"`
+	MTU       int      `toml:"mtu" doc:"The MTU, from 68 to 65521." example:"1400" default:"{MTUs of kinds}, or that of the host's way out"`
 	Offload   *bool    `toml:"offload" doc:"Whether segmentation and checksums may be left to the other side; if not, each frame is one packet." example:"false" default:"true" flag:"offload"`
 	Addresses []string `toml:"addresses" doc:"Addresses with the length of their prefix." example:"[\"192.0.2.2/24\", \"2001:db8::2/64\"]" default:"of a network that the host does not use, on links that guise makes; else none" flag:"ip"`
 	Gateways  []string `toml:"gateways" doc:"Routers, at most one for each of IPv4 and IPv6. The first link's are the default routes; the others serve what is sent from their own link's addresses." example:"[\"192.0.2.1\"]" default:"the host, on links that guise makes; else none" flag:"gateway"`

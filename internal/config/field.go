@@ -3,8 +3,11 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
+
+	"guise/internal/plan"
 )
 
 // Field is one key of a table, as its struct's tags have it.
@@ -15,6 +18,21 @@ type Field struct {
 	Type    reflect.Type // without the pointer of a key that may be left out
 }
 
+// fromKinds puts in what the list of link kinds has, where a tag asks for it.
+var fromKinds = func() *strings.Replacer {
+	var names, meanings, others []string
+	usual := plan.Kinds[0].MTU
+	for _, k := range plan.Kinds {
+		names = append(names, k.Name)
+		meanings = append(meanings, k.Meaning)
+		if k.MTU != usual {
+			others = append(others, fmt.Sprintf("%d with %s", k.MTU, k.Name))
+		}
+	}
+	return strings.NewReplacer("{kinds}", strings.Join(names, "|"), "{meanings of kinds}", strings.Join(meanings, ", "),
+		"{MTUs of kinds}", strings.Join(append([]string{fmt.Sprint(usual)}, others...), ", "))
+}()
+
 // Fields are the keys of a table in their order.
 func Fields(table reflect.Type) (fields []Field) {
 	for i := range table.NumField() {
@@ -23,12 +41,12 @@ func Fields(table reflect.Type) (fields []Field) {
 		if !ok {
 			continue
 		}
-		field := Field{Key: key, Doc: f.Tag.Get("doc"), Example: f.Tag.Get("example"), Default: f.Tag.Get("default"),
-			Flag: f.Tag.Get("flag"), Type: f.Type}
+		field := Field{Key: key, Doc: fromKinds.Replace(f.Tag.Get("doc")), Example: f.Tag.Get("example"),
+			Default: fromKinds.Replace(f.Tag.Get("default")), Flag: f.Tag.Get("flag"), Type: f.Type}
 		if field.Type.Kind() == reflect.Pointer {
 			field.Type = field.Type.Elem()
 		}
-		if allowed := f.Tag.Get("allowed"); allowed != "" {
+		if allowed := fromKinds.Replace(f.Tag.Get("allowed")); allowed != "" {
 			field.Allowed = strings.Split(allowed, "|")
 		}
 		fields = append(fields, field)

@@ -33,7 +33,7 @@ func (e *examination) firewall() {
 	}
 	chains, err := c.ListChains()
 	if err != nil {
-		e.find("firewall", Bad, "modprobe nf_tables nft_masq; --link passt and --link tap:NAME do without",
+		e.find("firewall", Bad, "modprobe nf_tables nft_masq; --link passt and --link tap:IFNAME do without",
 			"this kernel has no nftables (%v), by which the host translates for a tap", err)
 		return
 	}

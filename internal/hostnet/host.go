@@ -66,7 +66,7 @@ func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err er
 	}
 	if !access.Capability(unix.CAP_NET_ADMIN) {
 		return nil, access.Refuse("to make a tap takes CAP_NET_ADMIN, which you do not have; use sudo, or leave --link out to go through " +
-			"passt, or --link tap:NAME with a tap of your own (sudo guise setup makes one), or --link none for a stack with lo only")
+			"passt, or --link tap:IFNAME with a tap of your own (sudo guise setup makes one), or --link none for a stack with lo only")
 	}
 	// Without the lock, which a holder takes to give them back.
 	if note := awaitAddresses(links, ending); note != "" {
@@ -174,38 +174,6 @@ func checkPasst(links []*plan.Link) error {
 		_, err = propose(s, links)
 	}
 	return err
-}
-
-// openLinks opens a descriptor for each link: taps are those that guise makes,
-// in the order of their links.
-func (h *Host) openLinks(links []*plan.Link, taps []madeTap, ending func() bool) error {
-	for _, l := range links {
-		var file *os.File
-		var err error
-		switch {
-		case l.Auto():
-			file, err = tap.Open(plan.Tap, taps[0].name)
-			taps = taps[1:]
-		case l.Kind == plan.Passt:
-			file, err = passt.Start(l)
-		case l.Kind == plan.Stream:
-			file, err = openStream(l)
-		case len(h.own) > 0:
-			file, err = h.openOwn(l, ending)
-		case l.Device != "":
-			file, err = h.openNamed(l)
-		default:
-			file, err = h.openInherited(l)
-		}
-		if file != nil {
-			h.Links = append(h.Links, file)
-		}
-		if err != nil {
-			h.CloseLinks()
-			return err
-		}
-	}
-	return nil
 }
 
 // ipv6 says whether the stack behind the tap has IPv6.

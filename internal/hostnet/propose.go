@@ -46,7 +46,7 @@ func propose(s *survey.Survey, links []*plan.Link) ([]madeTap, error) {
 			continue
 		}
 		t := madeTap{link: l, name: s.FreeName()}
-		if l.MTU == 0 && s.MTU < 1500 {
+		if l.MTU == 0 && s.MTU < plan.KindOf(plan.Tap).MTU {
 			l.MTU = s.MTU
 		}
 		var err error

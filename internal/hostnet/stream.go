@@ -12,7 +12,7 @@ import (
 )
 
 // openStream opens the Unix stream socket of a link, with this user's rights.
-func openStream(l *plan.Link) (*os.File, error) {
+func openStream(_ *Host, l *plan.Link) (*os.File, error) {
 	if l.FD >= 0 {
 		if err := checkStreamDescriptor(l.FD); err != nil {
 			return nil, err

@@ -97,7 +97,7 @@ func (o ownTap) assign(l *plan.Link) {
 	if len(l.Addresses) > 0 {
 		return
 	}
-	if o.mtu != 1500 && l.MTU == 0 {
+	if o.mtu != plan.KindOf(plan.Tap).MTU && l.MTU == 0 {
 		l.MTU = o.mtu
 	}
 	l.Gateways = nil

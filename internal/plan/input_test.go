@@ -95,7 +95,7 @@ func TestLinks(t *testing.T) {
 		t.Errorf("none: %+v", l)
 	}
 	refused(t, func(s string) error { _, err := ParseLinks([]string{s}, true); return err }, map[string]string{
-		"wifi":                           "valid are tap, tap:IFNAME, tap:fd=N, tun:IFNAME, tun:fd=N, passt, stream:PATH, stream:fd=N, none",
+		"wifi":                           "valid are " + strings.Join(LinkForms(), ", "),
 		"":                               "valid are tap",
 		"none,mtu=1":                     "stands alone",
 		"tap:fd=x":                       "tap:fd=3",
@@ -110,7 +110,12 @@ func TestLinks(t *testing.T) {
 		"tap,mac=00:00:00:00:00:00":      "02:00:00:00:00:01",
 		"tap,mac=1":                      "02:00:00:00:00:01",
 		"tap,offload=no":                 "offload=on or offload=off",
-		"tun":                            "tun:tun0",
+		"tun":                            "tun:IFNAME, tun:fd=N for a tun of the host",
+		"stream":                         "stream:PATH, stream:fd=N for a Unix stream socket",
+		"stream:fd=x":                    "stream:fd=3",
+		"passt:/tmp/x":                   "passt for a passt that guise starts; stream:PATH",
+		"passt:fd=3":                     "no form of passt",
+		"pair:fd=1:2:3:0":                "valid are tap",
 		"tun:tun0,mac=02::1":             "MAC address",
 		"tun:tun0,mac=02:00:00:00:00:01": "no Ethernet",
 	})

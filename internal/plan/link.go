@@ -36,19 +36,8 @@ type Link struct {
 	Place string // where, if that is a file; "": in flags
 }
 
-// Kinds of links, as docs/plan.md has them.
-const (
-	Tap    = "tap"    // a tap of the host
-	Tun    = "tun"    // a tun of the host: IP packets, without Ethernet
-	Passt  = "passt"  // a passt that guise starts
-	Stream = "stream" // a Unix stream socket with passt's and QEMU's framing
-)
-
 // Auto says whether guise makes the tap and lets the host forward for it.
 func (l *Link) Auto() bool { return l.Kind == Tap && l.Device == "" && l.FD < 0 }
-
-// LinkKinds are the forms a --link can take.
-var LinkKinds = []string{"tap", "tap:IFNAME", "tap:fd=N", "tun:IFNAME", "tun:fd=N", "passt", "stream:PATH", "stream:fd=N", "none"}
 
 var linkOptions = []string{"mac", "mtu", "offload"}
 
@@ -72,7 +61,7 @@ func ParseLinks(specs []string, offload bool) ([]*Link, error) {
 	links := []*Link{}
 	for i, spec := range specs {
 		kind, options, _ := strings.Cut(spec, ",")
-		if kind == "none" {
+		if kind == None {
 			if len(specs) > 1 || options != "" {
 				return nil, fmt.Errorf("none stands alone: a stack without a link has no other --link and no options")
 			}
@@ -127,8 +116,8 @@ func (l *Link) SetOption(option string) error {
 }
 
 func (l *Link) checkMAC() error {
-	if l.Kind == Tun && l.MAC != "" {
-		return fmt.Errorf("a tun has no Ethernet, and so no MAC address")
+	if kind := KindOf(l.Kind); kind != nil && !kind.Ethernet && l.MAC != "" {
+		return fmt.Errorf("a %s has no Ethernet, and so no MAC address", l.Kind)
 	}
 	return nil
 }
@@ -138,42 +127,6 @@ func (l *Link) origin(flag string) string { return cmp.Or(l.Place, flag) }
 
 // MaxLinks is GUISE_MAX_LINKS of include/guise/layout.h.
 const MaxLinks = 16
-
-func (l *Link) parseKind(kind string) error {
-	kind, rest, _ := strings.Cut(kind, ":")
-	l.Kind = kind
-	switch {
-	case kind == Passt && rest == "":
-		return nil
-	case kind == Passt:
-		return fmt.Errorf("passt:%s: passt stands alone; a socket on which one waits is stream:PATH", rest)
-	case kind != Tap && kind != Tun && kind != Stream:
-		return fmt.Errorf("unknown kind of link %q; valid are %s", kind, strings.Join(LinkKinds, ", "))
-	}
-	if number, ok := strings.CutPrefix(rest, "fd="); ok {
-		fd, err := strconv.Atoi(number)
-		if err != nil || fd < 0 {
-			return fmt.Errorf("%s:%s: expected the number of an open descriptor, as in %s:fd=3", kind, rest, kind)
-		}
-		l.FD = fd
-		return nil
-	}
-	if kind == Stream {
-		l.Path = rest
-		if rest == "" {
-			return fmt.Errorf("stream: expected the path of a socket, as in stream:/tmp/passt_1.socket, or stream:fd=3")
-		}
-		return nil
-	}
-	if kind == Tun && rest == "" {
-		return fmt.Errorf("tun: expected the name of a tun that is there, as in tun:tun0, or tun:fd=3; guise itself makes taps")
-	}
-	l.Device = rest
-	if rest == "" {
-		return nil
-	}
-	return CheckDevice(rest)
-}
 
 func (l *Link) parseOptions(options []string) error {
 	for _, option := range options {

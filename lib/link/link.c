@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Links: the table of backends, and how one comes and goes.
+ * Links: how one comes and goes.
  *
  * A link is added by the process that created the stack (a holder, or a
  * program with a stack of its own), because its descriptors reach members
@@ -11,40 +11,12 @@
  */
 #include "guise/syscall.h"
 #include "host/sys.h"
-#include "link/backends.h"
 #include "link/spec.h"
 #include "region/pump.h"
 #include "region/stack.h"
 
 #include <errno.h>
 #include <string.h>
-
-static const struct guise_link_backend *const backends[] = {
-	&guise_link_tap, &guise_link_pair, &guise_link_stream, &guise_link_passt, &guise_link_tun,
-};
-
-#define N_BACKENDS (sizeof(backends) / sizeof(backends[0]))
-
-const struct guise_link_backend *guise_link_backend(const char *kind)
-{
-	for (size_t i = 0; i < N_BACKENDS; i++)
-		if (!strcmp(backends[i]->kind, kind))
-			return backends[i];
-	return NULL;
-}
-
-const char *guise_link_kinds(void)
-{
-	static __thread char names[128];
-
-	names[0] = '\0';
-	for (size_t i = 0; i < N_BACKENDS; i++) {
-		if (i)
-			strcat(names, ", ");
-		strcat(names, backends[i]->kind);
-	}
-	return names;
-}
 
 /*
  * A locally administered address. A simulated stack's comes from its seed and
@@ -111,7 +83,6 @@ static void release_link(struct guise_stack *s, int index)
 int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 {
 	struct guise_link_port port = { .fd = { -1, -1, -1 } };
-	const struct guise_link_backend *backend;
 	struct guise_link_spec spec;
 	struct guise_link *link;
 	int err, index;
@@ -130,24 +101,23 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 			name);
 	if (find_link(s, name) >= 0)
 		return guise_fail(EEXIST, "link %s: the stack has a link of this name", name);
-	backend = guise_link_backend(spec.kind);
 
 	index = claim_link(s);
 	if (index < 0)
 		return index;
 	link = &s->region->links[index];
 	strcpy(link->name, name);
-	strcpy(link->kind, spec.kind);
+	strcpy(link->kind, spec.kind->name);
 	link->mtu = spec.mtu;
 	memcpy(link->mac, spec.mac, 6);
-	link->features = spec.offload_off ? GUISE_LINK_NOGRO : 0;
+	link->features = spec.kind->features | (spec.offload_off ? GUISE_LINK_NOGRO : 0);
 
-	err = backend->open(s, link, &port, spec.rest);
+	err = spec.kind->backend->open(s, link, &port, spec.rest);
 	if (!err) {
 		s->port[index] = port;
-		__atomic_store_n(&s->port[index].backend, backend, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->port[index].backend, spec.kind->backend, __ATOMIC_RELEASE);
 		if (!link->mtu)
-			link->mtu = 1500;
+			link->mtu = spec.kind->mtu;
 		if (!spec.has_mac)
 			err = make_mac(s, index, link->mac);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What a link backend is. A backend is one file of this folder plus one line
- * in the table of link.c. It moves whole frames between the port's network
+ * in the list of kinds, kinds.h. It moves whole frames between the port's network
  * device and the outside; the frames carry a struct virtio_net_hdr_v1.
  *
  * A backend has up to GUISE_LINK_FDS host descriptors. They are opened once,
@@ -30,7 +30,6 @@ struct guise_link_port {
 };
 
 struct guise_link_backend {
-	const char *kind;
 	/*
 	 * How a sender that got -EAGAIN learns that there is room: true, by
 	 * POLLOUT on fd[0]; false, the backend itself sets tx_pending (fd[0]
@@ -39,8 +38,9 @@ struct guise_link_backend {
 	bool room_by_pollout;
 	/*
 	 * Opens what spec names (the text after "kind:", may be ""), fills
-	 * port->fd[] and, in link, features, mtu and mac where they are
-	 * still zero. 0 or -errno (with guise_fail()'s sentence).
+	 * port->fd[] and, in link, mtu and mac where they are still zero. In
+	 * link->features stands what the kind (RAW) and the user (NOGRO) want; it
+	 * adds what the backend can. 0 or -errno (with guise_fail()'s sentence).
 	 */
 	int (*open)(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
 		    const char *spec);
@@ -66,9 +66,18 @@ struct guise_link_backend {
 	void (*epitaph)(const struct guise_link *link, char *text, size_t size);
 };
 
-/* The backend of that kind, or NULL. */
-const struct guise_link_backend *guise_link_backend(const char *kind);
-/* "tap, pair": for messages. */
+/* A line of kinds.h. */
+struct guise_link_kind {
+	const char *name, *forms;
+	uint32_t features; /* that each such link has */
+	uint32_t mtu;
+	const struct guise_link_backend *backend;
+};
+
+/* The kind of that name, or NULL. */
+const struct guise_link_kind *guise_link_kind(const char *name);
+/* For messages: how a link of that kind, which there is, is written; and how all are. */
+const char *guise_link_forms(const char *name);
 const char *guise_link_kinds(void);
 
 /*

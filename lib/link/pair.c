@@ -178,9 +178,9 @@ static int pair_open(struct guise_stack *s, struct guise_link *link, struct guis
 	if (sscanf(spec, "fd=%d:%d:%d:%u%c", &memory, &bell[0], &bell[1], &end, &rest) != 4 ||
 	    end > 1)
 		return guise_fail(EINVAL,
-				  "pair: \"%s\": expected fd=MEMORY:BELL0:BELL1:END; "
+				  "pair: \"%s\": expected %s; "
 				  "guise_pair() makes both ends at once",
-				  spec);
+				  spec, guise_link_forms(link->kind));
 	for (int i = 0; i < 2; i++)
 		if (host_sys(SYS_fcntl, bell[i], F_SETFL, O_NONBLOCK) < 0)
 			return guise_fail(EBADF, "pair: descriptor %d is not open", bell[i]);
@@ -189,8 +189,8 @@ static int pair_open(struct guise_stack *s, struct guise_link *link, struct guis
 	port->fd[1] = guise_fd_copy(bell[!end]);
 	port->fd[2] = guise_fd_copy(memory);
 	link->end = (uint8_t)end;
-	if (!link->features)
-		link->features = GUISE_LINK_CSUM | GUISE_LINK_TSO;
+	if (!(link->features & GUISE_LINK_NOGRO))
+		link->features |= GUISE_LINK_CSUM | GUISE_LINK_TSO;
 	if (port->fd[0] < 0 || port->fd[1] < 0 || port->fd[2] < 0)
 		err = guise_fail(EBADF, "pair: \"%s\": cannot copy these descriptors", spec);
 	else
@@ -211,7 +211,6 @@ static void pair_detach(struct guise_link_port *port)
 }
 
 const struct guise_link_backend guise_link_pair = {
-	.kind = "pair",
 	.open = pair_open,
 	.attach = pair_attach,
 	.out = pair_out,

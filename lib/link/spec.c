@@ -77,10 +77,10 @@ int guise_link_spec_parse(const char *text, struct guise_link_spec *spec)
 	colon = strchr(word, ':');
 	if (colon)
 		*colon = '\0';
-	if (strlen(word) >= sizeof(spec->kind) || !guise_link_backend(word))
+	spec->kind = guise_link_kind(word);
+	if (!spec->kind)
 		return guise_fail(EINVAL, "link: unknown kind \"%s\"; known are %s", word,
 				  guise_link_kinds());
-	strcpy(spec->kind, word);
 	if (colon) {
 		if (strlen(colon + 1) >= sizeof(spec->rest))
 			return guise_fail(EINVAL, "link: \"%s\" is too long for kind %s", colon + 1,
@@ -92,6 +92,9 @@ int guise_link_spec_parse(const char *text, struct guise_link_spec *spec)
 		if (err)
 			return err;
 	}
+	if (spec->has_mac && spec->kind->features & GUISE_LINK_RAW)
+		return guise_fail(EINVAL, "link: a %s has no Ethernet, and so no MAC address",
+				  spec->kind->name);
 	return 0;
 }
 

@@ -3,11 +3,13 @@
 #ifndef GUISE_LINK_SPEC_H
 #define GUISE_LINK_SPEC_H
 
+#include "link/link.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct guise_link_spec {
-	char kind[16];
+	const struct guise_link_kind *kind;
 	char rest[128]; /* after "kind:", for the backend */
 	bool has_mac;
 	uint8_t mac[6];

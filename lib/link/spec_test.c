@@ -24,19 +24,19 @@ int main(void)
 	struct guise_link_spec s;
 	char longer[300];
 
-	tap(!guise_link_spec_parse("tap:tap0", &s) && !strcmp(s.kind, "tap") &&
+	tap(!guise_link_spec_parse("tap:tap0", &s) && s.kind == guise_link_kind("tap") &&
 		    !strcmp(s.rest, "tap0") && !s.has_mac && !s.mtu && !s.offload_off,
 	    "a kind and a name");
 	tap(!guise_link_spec_parse("tap:fd=7,mac=02:00:00:ab:CD:01,mtu=9000,offload=off", &s) &&
 		    !strcmp(s.rest, "fd=7") && s.has_mac && !memcmp(s.mac, mac, 6) &&
 		    s.mtu == 9000 && s.offload_off,
 	    "all options");
-	tap(!guise_link_spec_parse("pair", &s) && !strcmp(s.kind, "pair") && !*s.rest,
+	tap(!guise_link_spec_parse("pair", &s) && s.kind == guise_link_kind("pair") && !*s.rest,
 	    "a kind alone");
 
-	refuses("", "tap, pair");
-	refuses("tup:tap0", "tap, pair");
-	refuses("a-kind-that-is-longer-than-any:x", "tap, pair");
+	refuses("", "tap:IFNAME or tap:fd=N; ");
+	refuses("tup:tap0", "stream:PATH");
+	refuses("a-kind-that-is-longer-than-any:x", "known are tap:IFNAME");
 	refuses("tap:tap0,", "mac=, mtu=, offload=off");
 	refuses("tap:tap0,speed=10", "speed=10");
 	refuses("tap:tap0,offload=on", "offload=on");
@@ -49,6 +49,7 @@ int main(void)
 	refuses("tap:tap0,mac=2:0:0:0:0:1", "six bytes");
 	refuses("tap:tap0,mac=01:00:00:00:00:01", "group address");
 	refuses("tap:tap0,mac=00:00:00:00:00:00", "no address");
+	refuses("tun:tun0,mac=02:00:00:00:00:01", "a tun has no Ethernet");
 	memset(longer, 'x', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
 	memcpy(longer, "tap:", 4);

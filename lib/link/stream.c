@@ -5,8 +5,8 @@
  * privilege, so this is a user's way out without root.
  *
  * spec: "PATH" connects to the socket of that path; "fd=N" copies a connected
- * one. The kind "passt" is the same, with passt at the other end, of which more
- * is known (see below).
+ * one. passt.c is the same with passt at the other end, of which more is known; what it
+ * builds on has the prefix guise_stream_ (stream.h).
  *
  * A stream knows nothing of frames, so a read may end in the middle of one, and
  * so may a write. What is there of it must be at hand for whoever carries the
@@ -30,43 +30,22 @@
  * other side: the stack does both. A peer that ends, or whose lengths make no
  * sense, loses the link: the carrier goes, as if the cable were pulled.
  *
- * passt. Debian 12's never returns from a batch of frames of which the first
- * opens a TCP connection and another is of the same: a SYN that was sent again
- * before passt had read the first. Such a SYN is dropped, which costs nothing:
- * the first is still on its way, for a stream loses nothing. (openings.h: which
- * SYN is where. SIOCOUTQ: how much is still to be read, and more rather than less.)
- * It also answers to the address that a packet came from last, and so everybody's
- * answers go nowhere after one from ::, which is how IPv6 asks whether an address
- * is in use. Nobody is there to say so, and the question is not sent.
- *
- * When the stack ends, passt does: on its own when it hears that nobody writes
- * any more, or else by force. Its pid comes with the first frame: the kernel says
- * who wrote it. As long as the socket has not hung up passt is there, for nobody
- * else has the other end, so the pid is still its own.
- *
  * Limits: real time only, as for a pair. Frames that were gathered or half
  * written when the last process with the link is killed are lost, as on a wire.
  */
+#include "link/stream.h"
 #include "host/memory.h"
 #include "host/fd.h"
 #include "host/sys.h"
 #include "link/backends.h"
-#include "link/counted.h"
 #include "link/frame.h"
-#include "link/framing.h"
-#include "link/openings.h"
 #include "region/stack.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/if_ether.h>
-#include <linux/sockios.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -76,31 +55,9 @@
 #define STREAM_READS 4        /* in one call, so that a flood cannot hold the CPU */
 #define STREAM_BIG   8192u    /* written at once ... */
 #define STREAM_MANY  65536u   /* ... as is this much of small ones */
-#define STREAM_MTU   1500u    /* where nobody said anything: QEMU's guests have it */
-#define PASST_MTU    65520u   /* passt's own default */
 #define STREAM_IOV   (20 + 2) /* the port's most: MAX_SKB_FRAGS and both heads */
 
-#define PASST_PATIENCE 2000 /* ms, for its end */
-#define IPV6_SOURCE    (ETH_HLEN + 8u)
-
-struct buffers {
-	struct guise_framing in, out;
-	struct guise_counted receive, send;
-	uint64_t written, before; /* bytes that the socket took, ever, and before `send` */
-	/* For passt alone: */
-	int32_t pid; /* 0: not known yet */
-	struct guise_openings openings;
-};
-
-struct stream_end {
-	struct buffers *b;
-	struct guise_region *region;
-	struct guise_link *link;
-	bool passt;
-	uint32_t bit;
-};
-
-static uint32_t note_sent(struct buffers *b)
+static uint32_t note_sent(struct guise_stream_shared *b)
 {
 	uint32_t bytes = guise_counted(&b->send);
 
@@ -109,9 +66,9 @@ static uint32_t note_sent(struct buffers *b)
 }
 
 /* Whoever calls this says how it ended: guise_framing_gone() or _put(). */
-static int64_t stream_send(struct stream_end *e, int fd, const struct iovec *iov, size_t n)
+static int64_t stream_send(struct guise_stream *e, int fd, const struct iovec *iov, size_t n)
 {
-	struct buffers *b = e->b;
+	struct guise_stream_shared *b = e->shared;
 	int64_t ret;
 
 	b->before = b->written;
@@ -127,10 +84,10 @@ static int64_t stream_send(struct stream_end *e, int fd, const struct iovec *iov
  * that. Or else, nothing lies there: then this is the same frame, which the holder hands
  * over anew, and so many bytes of it are gone (lib/region/finish.c).
  */
-static uint32_t take_over(struct stream_end *e)
+static uint32_t take_over(struct guise_stream *e)
 {
-	struct guise_framing *out = &e->b->out;
-	uint32_t bytes = note_sent(e->b);
+	struct guise_framing *out = &e->shared->out;
+	uint32_t bytes = note_sent(e->shared);
 
 	if (!out->is.have)
 		return bytes;
@@ -138,10 +95,10 @@ static uint32_t take_over(struct stream_end *e)
 	return 0;
 }
 
-static int64_t stream_flush(struct guise_link_port *port)
+int64_t guise_stream_flush(struct guise_link_port *port)
 {
-	struct stream_end *e = port->state;
-	struct guise_framing *out = &e->b->out;
+	struct guise_stream *e = port->state;
+	struct guise_framing *out = &e->shared->out;
 	struct guise_iov due;
 	int64_t ret;
 
@@ -161,18 +118,18 @@ static int64_t stream_flush(struct guise_link_port *port)
 	return 0;
 }
 
-static bool waits_for_room(const struct stream_end *e)
+static bool waits_for_room(const struct guise_stream *e)
 {
 	return __atomic_load_n(&e->region->vcpu->tx_blocked, __ATOMIC_RELAXED) & e->bit;
 }
 
-static void hold(const struct stream_end *e)
+static void hold(const struct guise_stream *e)
 {
 	__atomic_fetch_or(&e->region->vcpu->tx_held, e->bit, __ATOMIC_RELAXED);
 }
 
 /* A big frame from where it lies; how much of it and its length went, or -errno. */
-static int64_t send_at_once(struct stream_end *e, int fd, const struct guise_iov *iov, uint32_t n,
+static int64_t send_at_once(struct guise_stream *e, int fd, const struct guise_iov *iov, uint32_t n,
 			    uint32_t length)
 {
 	uint8_t head[GUISE_FRAMING_HEAD];
@@ -185,10 +142,10 @@ static int64_t send_at_once(struct stream_end *e, int fd, const struct guise_iov
 	return stream_send(e, fd, pieces, n);
 }
 
-static int64_t stream_out(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
+int64_t guise_stream_out(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
 {
-	struct stream_end *e = port->state;
-	struct guise_framing *out = &e->b->out;
+	struct guise_stream *e = port->state;
+	struct guise_framing *out = &e->shared->out;
 	uint32_t length = guise_framing_length(iov, n);
 	int64_t ret, sent;
 
@@ -209,104 +166,42 @@ static int64_t stream_out(struct guise_link_port *port, const struct guise_iov *
 		return (int64_t)GUISE_FRAME_HDR + length;
 	}
 	ret = guise_framing_put(out, iov, n, (uint32_t)sent);
-	if (ret == -EAGAIN && !waits_for_room(e) && !stream_flush(port))
+	if (ret == -EAGAIN && !waits_for_room(e) && !guise_stream_flush(port))
 		ret = guise_framing_put(out, iov, n, 0);
 	if (ret > 0 && !waits_for_room(e)) {
 		hold(e);
 		if (out->is.have >= STREAM_MANY)
-			stream_flush(port); /* what is left is held */
+			guise_stream_flush(port); /* what is left is held */
 	}
 	return ret;
 }
 
-/* Whether the other end may not have read yet what ends there in the stream. */
-static bool may_be_unread(const struct stream_end *e, int fd, uint64_t end)
+static long receive(struct guise_stream *e, int fd)
 {
-	int unread = 0;
-
-	host_sys(SYS_ioctl, fd, SIOCOUTQ, &unread);
-	return end + (uint64_t)unread > e->b->written;
-}
-
-/* Whether it is a packet of IPv6 that has no source address. */
-static bool from_nowhere(const struct guise_iov *iov, uint32_t n)
-{
-	static const uint8_t none[16];
-	const uint8_t *frame = n > 1 ? iov[1].base : NULL;
-
-	return frame && iov[1].len >= IPV6_SOURCE + sizeof(none) && frame[12] == ETH_P_IPV6 >> 8 &&
-	       frame[13] == (ETH_P_IPV6 & 0xff) && !memcmp(frame + IPV6_SOURCE, none, sizeof(none));
-}
-
-static int64_t passt_out(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
-{
-	struct stream_end *e = port->state;
-	uint64_t key = guise_opening_key(iov, n), end;
-	int64_t ret;
-
-	if (from_nowhere(iov, n))
-		return (int64_t)GUISE_FRAME_HDR + guise_framing_length(iov, n);
-	if (!key)
-		return stream_out(port, iov, n);
-	end = guise_openings_end(&e->b->openings, key);
-	if (end && may_be_unread(e, port->fd[0], end))
-		return (int64_t)GUISE_FRAME_HDR + guise_framing_length(iov, n);
-	ret = stream_out(port, iov, n);
-	if (ret > 0)
-		guise_openings_note(&e->b->openings, key, e->b->written + e->b->out.is.have);
-	return ret;
-}
-
-static int set_credentials(int fd, int wanted)
-{
-	return (int)host_sys(SYS_setsockopt, fd, SOL_SOCKET, SO_PASSCRED, &wanted, sizeof(wanted));
-}
-
-/* Takes in what there is, and who wrote it. */
-static long receive_with_pid(struct stream_end *e, int fd, const struct iovec *iov)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
-	size_t size = sizeof(control);
-	long ret = guise_counted_receive(&e->b->receive, fd, iov, control, &size);
-	struct msghdr m = { .msg_control = control, .msg_controllen = size };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	struct ucred writer;
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
-		memcpy(&writer, CMSG_DATA(c), sizeof(writer));
-		e->b->pid = writer.pid; /* 0 where we are in another PID namespace */
-		if (writer.pid)
-			set_credentials(fd, 0);
-	}
-	return ret;
-}
-
-static long receive(struct stream_end *e, int fd)
-{
-	struct buffers *b = e->b;
+	struct guise_stream_shared *b = e->shared;
 	struct guise_iov room = guise_framing_room(&b->in);
 	struct iovec iov = { room.base, room.len };
 	long ret;
 
 	guise_counted_begin(&b->receive);
 	guise_framing_begin(&b->in);
-	if (e->passt && !b->pid)
-		ret = receive_with_pid(e, fd, &iov);
+	if (e->receive)
+		ret = e->receive(e, fd, &iov);
 	else
 		ret = guise_counted_receive(&b->receive, fd, &iov, NULL, NULL);
 	guise_framing_came(&b->in, guise_counted(&b->receive));
 	return ret;
 }
 
-static int64_t stream_in(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
+int64_t guise_stream_in(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
 {
-	struct stream_end *e = port->state;
-	struct guise_framing *in = &e->b->in;
+	struct guise_stream *e = port->state;
+	struct guise_framing *in = &e->shared->in;
 	int reads = 0;
 	int64_t ret;
 
 	if (in->is.under_way) /* by a thread that was killed */
-		guise_framing_came(in, guise_counted(&e->b->receive));
+		guise_framing_came(in, guise_counted(&e->shared->receive));
 	for (;;) {
 		ret = guise_framing_get(in, iov, n);
 		if (ret >= 0)
@@ -331,33 +226,38 @@ static int64_t stream_in(struct guise_link_port *port, const struct guise_iov *i
 	}
 }
 
-static int stream_attach(struct guise_stack *s, struct guise_link *link,
-			 struct guise_link_port *port)
+int guise_stream_attach(struct guise_stack *s, struct guise_link *link,
+			struct guise_link_port *port, size_t bytes)
 {
-	struct stream_end *e;
+	struct guise_stream *e;
 	struct stat st;
 	long addr;
 
-	if (host_sys(SYS_fstat, port->fd[1], &st) < 0 || st.st_size < (long)sizeof(struct buffers))
+	if (host_sys(SYS_fstat, port->fd[1], &st) < 0 || st.st_size < (long)bytes)
 		return guise_fail(EINVAL, "%s: descriptor %d is not the memory of a stream",
 				  link->kind, port->fd[1]);
 	e = guise_pages(sizeof(*e));
 	if (!e)
 		return guise_fail(ENOMEM, "%s: out of memory", link->kind);
-	addr = host_sys(SYS_mmap, 0, sizeof(struct buffers), PROT_READ | PROT_WRITE, MAP_SHARED,
-			port->fd[1], 0);
+	addr = host_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, port->fd[1], 0);
 	if (addr < 0 && addr > -4096) {
 		guise_pages_free(e, sizeof(*e));
 		return guise_fail((int)-addr, "%s: cannot map its buffers: %s", link->kind,
 				  strerrordesc_np((int)-addr));
 	}
-	e->b = (struct buffers *)addr;
+	e->shared = (struct guise_stream_shared *)addr;
+	e->bytes = bytes;
 	e->region = s->region;
 	e->link = link;
-	e->passt = !strcmp(link->kind, "passt");
 	e->bit = 1u << (link - s->region->links);
 	port->state = e;
 	return 0;
+}
+
+static int stream_attach(struct guise_stack *s, struct guise_link *link,
+			 struct guise_link_port *port)
+{
+	return guise_stream_attach(s, link, port, sizeof(struct guise_stream_shared));
 }
 
 static int stream_connect(const char *kind, const char *path)
@@ -368,8 +268,8 @@ static int stream_connect(const char *kind, const char *path)
 	if (!*path || strlen(path) >= sizeof(a.sun_path))
 		return guise_fail(EINVAL,
 				  "%s: \"%s\" is no path of a socket (1 to %zu characters); "
-				  "expected %s:PATH or %s:fd=N",
-				  kind, path, sizeof(a.sun_path) - 1, kind, kind);
+				  "expected %s",
+				  kind, path, sizeof(a.sun_path) - 1, guise_link_forms(kind));
 	strcpy(a.sun_path, path);
 	fd = host_sys(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -407,8 +307,8 @@ static int stream_copy(const char *kind, const char *number)
 	return fd;
 }
 
-static int stream_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
-		       const char *spec)
+int guise_stream_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
+		      const char *spec, size_t bytes)
 {
 	const char *kind = link->kind;
 	int fd, err;
@@ -426,46 +326,33 @@ static int stream_open(struct guise_stack *s, struct guise_link *link, struct gu
 	ret = guise_fd_memory("guise-stream", 0);
 	port->fd[1] = ret < 0 ? -1 : guise_fd_high((int)ret);
 	if (port->fd[1] >= 0)
-		ret = host_sys(SYS_ftruncate, port->fd[1], sizeof(struct buffers));
+		ret = host_sys(SYS_ftruncate, port->fd[1], bytes);
 	err = ret < 0 ? guise_fail((int)-ret, "%s: no memory for its buffers: %s", kind,
 				   strerrordesc_np((int)-ret))
-		      : stream_attach(s, link, port);
+		      : guise_stream_attach(s, link, port, bytes);
 	for (int i = 0; i < GUISE_LINK_FDS && err; i++)
 		if (port->fd[i] >= 0)
 			host_sys(SYS_close, port->fd[i]);
-	if (err)
-		return err;
-	if (((struct stream_end *)port->state)->passt)
-		set_credentials(fd, 1);
-	if (!link->mtu)
-		link->mtu = strcmp(kind, "passt") ? STREAM_MTU : PASST_MTU;
-	return 0;
+	return err;
 }
 
-static void stream_detach(struct guise_link_port *port)
+static int stream_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
+		       const char *spec)
 {
-	struct stream_end *e = port->state;
+	return guise_stream_open(s, link, port, spec, sizeof(struct guise_stream_shared));
+}
 
-	host_sys(SYS_munmap, e->b, sizeof(*e->b));
+void guise_stream_detach(struct guise_link_port *port)
+{
+	struct guise_stream *e = port->state;
+
+	host_sys(SYS_munmap, e->shared, e->bytes);
 	guise_pages_free(e, sizeof(*e));
 	port->state = NULL;
 }
 
-static void passt_end(struct guise_link_port *port)
+void guise_stream_lost(const struct guise_link *link, const char *peer, char *text, size_t size)
 {
-	struct stream_end *e = port->state;
-	struct pollfd hang_up = { .fd = port->fd[0] };
-	struct timespec patience = { PASST_PATIENCE / 1000, PASST_PATIENCE % 1000 * 1000000L };
-
-	host_sys(SYS_shutdown, port->fd[0], SHUT_WR);
-	if (!host_sys(SYS_ppoll, &hang_up, 1, &patience, NULL, 0) && e->b->pid)
-		host_sys(SYS_kill, e->b->pid, SIGKILL);
-}
-
-static void stream_epitaph(const struct guise_link *link, char *text, size_t size)
-{
-	const char *peer = strcmp(link->kind, "passt") ? "the other end of its stream" : "passt";
-
 	if (link->reason)
 		snprintf(text, size,
 			 "the link %s is lost: %s announced a frame of %u bytes, where %u is the "
@@ -478,27 +365,18 @@ static void stream_epitaph(const struct guise_link *link, char *text, size_t siz
 			 link->name, peer);
 }
 
-const struct guise_link_backend guise_link_stream = {
-	.kind = "stream",
-	.room_by_pollout = true,
-	.open = stream_open,
-	.attach = stream_attach,
-	.out = stream_out,
-	.in = stream_in,
-	.flush = stream_flush,
-	.detach = stream_detach,
-	.epitaph = stream_epitaph,
-};
+static void stream_epitaph(const struct guise_link *link, char *text, size_t size)
+{
+	guise_stream_lost(link, "the other end of its stream", text, size);
+}
 
-const struct guise_link_backend guise_link_passt = {
-	.kind = "passt",
+const struct guise_link_backend guise_link_stream = {
 	.room_by_pollout = true,
 	.open = stream_open,
 	.attach = stream_attach,
-	.out = passt_out,
-	.in = stream_in,
-	.flush = stream_flush,
-	.detach = stream_detach,
-	.end = passt_end,
+	.out = guise_stream_out,
+	.in = guise_stream_in,
+	.flush = guise_stream_flush,
+	.detach = guise_stream_detach,
 	.epitaph = stream_epitaph,
 };

@@ -255,6 +255,7 @@ static void by_path(void)
 		abort();
 	snprintf(spec, sizeof(spec), "stream:%s", a.sun_path);
 	tap_done(guise_link_add(s, "eth0", spec), "a socket is found by its path");
+	tap(s->region->links[0].mtu == 1500, "the MTU is what the list of kinds has");
 	peer = accept(listener, NULL, NULL);
 	tap(peer >= 0, "the peer has a visitor");
 	tap_done(guise_link_del(s, "eth0"), "the link is taken away");

@@ -34,23 +34,16 @@
 
 _Static_assert(sizeof(struct guise_iov) == sizeof(struct iovec), "passed to readv(2) as it is");
 
-/* How messages name a device with these flags; a link's kind has the same name. */
-static const char *kind_of(int flags)
-{
-	return flags & IFF_TUN ? "tun" : "tap";
-}
-
-static int tap_make(const char *ifname, short flags)
+static int tap_make(const char *kind, const char *ifname, short flags)
 {
 	struct ifreq req = { .ifr_flags = flags };
-	const char *kind = kind_of(flags);
 	long fd, ret;
 
 	if (!*ifname || strlen(ifname) >= IFNAMSIZ)
 		return guise_fail(EINVAL,
 				  "%s: \"%s\" is no interface name (1 to %d characters); "
-				  "expected %s:IFNAME or %s:fd=N",
-				  kind, ifname, IFNAMSIZ - 1, kind, kind);
+				  "expected %s",
+				  kind, ifname, IFNAMSIZ - 1, guise_link_forms(kind));
 	fd = host_sys(SYS_openat, AT_FDCWD, "/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return guise_fail((int)-fd,
@@ -82,9 +75,8 @@ static int tap_make(const char *ifname, short flags)
 	}
 }
 
-static int tap_copy(const char *number, short flags)
+static int tap_copy(const char *kind, const char *number, short flags)
 {
-	const char *kind = kind_of(flags);
 	struct ifreq req = { 0 };
 	char *end;
 	long fd = strtol(number, &end, 10), ret;
@@ -127,24 +119,24 @@ static int tap_attach(struct guise_stack *s, struct guise_link *link, struct gui
 	return 0;
 }
 
-static int open_device(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
-		       const char *spec, short flags)
+static int tap_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
+		    const char *spec)
 {
+	short flags = (link->features & GUISE_LINK_RAW ? IFF_TUN : IFF_TAP) | IFF_NO_PI |
+		      IFF_VNET_HDR;
 	int hdr = GUISE_FRAME_HDR, fd;
 	unsigned int offload = 0;
 	long ret;
 
-	flags |= IFF_NO_PI | IFF_VNET_HDR;
-	fd = strncmp(spec, "fd=", 3) ? tap_make(spec, flags) : tap_copy(spec + 3, flags);
+	fd = strncmp(spec, "fd=", 3) ? tap_make(link->kind, spec, flags)
+				     : tap_copy(link->kind, spec + 3, flags);
 	if (fd < 0)
 		return fd;
-	/* NOGRO is set already where the user wants each frame on its own. */
-	if (!link->features) {
+	/* With NOGRO the user wants each frame on its own. */
+	if (!(link->features & GUISE_LINK_NOGRO)) {
 		offload = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
-		link->features = GUISE_LINK_CSUM | GUISE_LINK_TSO;
+		link->features |= GUISE_LINK_CSUM | GUISE_LINK_TSO;
 	}
-	if (flags & IFF_TUN)
-		link->features |= GUISE_LINK_RAW;
 	ret = host_sys(SYS_ioctl, fd, TUNSETVNETHDRSZ, &hdr);
 	if (!ret)
 		ret = host_sys(SYS_ioctl, fd, TUNSETOFFLOAD, offload);
@@ -157,18 +149,6 @@ static int open_device(struct guise_stack *s, struct guise_link *link, struct gu
 	}
 	port->fd[0] = fd;
 	return tap_attach(s, link, port);
-}
-
-static int tap_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
-		    const char *spec)
-{
-	return open_device(s, link, port, spec, IFF_TAP);
-}
-
-static int tun_open(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
-		    const char *spec)
-{
-	return open_device(s, link, port, spec, IFF_TUN);
 }
 
 static int64_t tap_out(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n)
@@ -198,7 +178,6 @@ static void tap_detach(struct guise_link_port *port)
 }
 
 const struct guise_link_backend guise_link_tap = {
-	.kind = "tap",
 	.room_by_pollout = true,
 	.open = tap_open,
 	.attach = tap_attach,
@@ -208,9 +187,8 @@ const struct guise_link_backend guise_link_tap = {
 };
 
 const struct guise_link_backend guise_link_tun = {
-	.kind = "tun",
 	.room_by_pollout = true,
-	.open = tun_open,
+	.open = tap_open,
 	.attach = tap_attach,
 	.out = tap_out,
 	.in = tap_in,

@@ -202,19 +202,19 @@ static int attach_links(struct guise_stack *s)
 
 	for (int i = 0; i < GUISE_MAX_LINKS && !err; i++) {
 		struct guise_link *link = &s->region->links[i];
-		const struct guise_link_backend *backend;
+		const struct guise_link_kind *kind;
 
 		if (s->port[i].fd[0] < 0)
 			continue;
-		backend = guise_link_backend(link->kind);
-		if (!backend)
+		kind = guise_link_kind(link->kind);
+		if (!kind)
 			return guise_fail(EPROTO,
 					  "join: the stack has a link of kind \"%.16s\", which "
 					  "this libguise does not know",
 					  link->kind);
-		err = backend->attach(s, link, &s->port[i]);
+		err = kind->backend->attach(s, link, &s->port[i]);
 		if (!err)
-			s->port[i].backend = backend;
+			s->port[i].backend = kind->backend;
 	}
 	return err;
 }

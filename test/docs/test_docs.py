@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -164,3 +165,42 @@ def test_list_of_calls_is_what_the_preload_library_has() -> None:
     script = ROOT / "preload/calls_doc.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+KINDS = "lib/link/kinds.py"
+HAVE_KINDS = [  # in prose
+    "docs/guise.1",
+    "docs/networking.md",
+    "docs/architecture.md",
+    "include/guise/guise.h",
+]
+
+
+def test_kinds_of_links_are_the_same_in_c_in_go_and_in_the_documents() -> None:
+    """What lib/link/kinds.py writes is written, and the documents have each kind and form."""
+    done = subprocess.run([sys.executable, ROOT / KINDS, "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_kind_of_link_that_is_in_c_alone_is_missed_elsewhere(tmp_path: Path) -> None:
+    generated = ["internal/plan/kinds.go", "internal/hostnet/openers.go"]
+    for path in [KINDS, "lib/link/kinds.h", *generated, *HAVE_KINDS]:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / path)
+    row = 'KIND(lan, IP, 1500, "lan:LIB", openLAN, "lan:IFNAME or lan:fd=N", "a LAN")'
+    kinds = tmp_path / "lib/link/kinds.h"
+    kinds.write_text(kinds.read_text("utf-8").replace("#undef KIND", f"{row}\n#undef KIND"))
+
+    script = [sys.executable, str(tmp_path / KINDS)]
+    done = subprocess.run([*script, "--check"], capture_output=True, text=True)
+    assert done.returncode == 1
+    missed = {line.split()[0] for line in done.stderr.splitlines()}
+    assert missed == {*generated, *HAVE_KINDS}, done.stderr
+    for form in ("lan:LIB", "lan:IFNAME", "lan:fd=N"):
+        assert f'says nothing of "{form}"' in done.stderr
+
+    subprocess.run(script, check=True)
+    assert re.search(r"plan\.Lan: +openLAN,", (tmp_path / generated[1]).read_text("utf-8"))
+    done = subprocess.run([*script, "--check"], capture_output=True, text=True)
+    missed = {line.split()[0] for line in done.stderr.splitlines()}
+    assert done.returncode == 1 and missed == set(HAVE_KINDS), done.stderr

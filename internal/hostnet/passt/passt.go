@@ -46,7 +46,7 @@ func Find() (string, error) {
 	}
 	return "", errors.New("without CAP_NET_ADMIN a stack goes out through passt, and there is none in $PATH; install it " +
 		"(sudo apt-get install passt), or have root set up a tap for you once (sudo guise setup), " +
-		"or use sudo, --link tap:NAME with a tap of your own, or --link none for a stack with lo only")
+		"or use sudo, --link tap:IFNAME with a tap of your own, or --link none for a stack with lo only")
 }
 
 // Propose chooses the addresses of a link through passt: those that a tap

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The one list of link kinds: what they are called, how they are written, and what opens
+ * them. From it come the table of libguise (kinds.c), what the command line knows
+ * (internal/plan/kinds.go and internal/hostnet/openers.go, which kinds.py writes), and through
+ * these the messages, the help, the config's reference and its schema. `make check` fails when
+ * one of them, or a document that has the list in prose, lacks a kind.
+ *
+ *	KIND(name, frames, mtu, forms, opener, command, meaning)
+ *
+ *	name	as it is written; its backend is guise_link_NAME
+ *	frames	ETHERNET, or IP: packets without an Ethernet header
+ *	mtu	of a link of which nobody said another
+ *	forms	how guise_link_add() takes it, as messages say it: "A", "A or B", "A, B or C"
+ *	opener	the function of internal/hostnet that opens it for a stack of the command line;
+ *		none: no --link makes one
+ *	command	its forms in a --link and a config. There IFNAME, PATH and fd=N say what stands
+ *		behind the colon
+ *	meaning	what it is, after "the link is ..."
+ *
+ * Included several times: whoever includes it defines KIND.
+ */
+KIND(tap, ETHERNET, 1500, "tap:IFNAME or tap:fd=N", openDevice, "tap, tap:IFNAME or tap:fd=N",
+     "a tap of the host (Ethernet)")
+KIND(tun, IP, 1500, "tun:IFNAME or tun:fd=N", openDevice, "tun:IFNAME or tun:fd=N",
+     "a tun of the host (IP packets)")
+KIND(passt, ETHERNET, 65520, "passt:PATH or passt:fd=N", openPasst, "passt",
+     "a passt that guise starts")
+KIND(stream, ETHERNET, 1500, "stream:PATH or stream:fd=N", openStream, "stream:PATH or stream:fd=N",
+     "a Unix stream socket on which passt or QEMU waits")
+KIND(pair, ETHERNET, 1500, "pair:fd=MEMORY:BELL0:BELL1:END", none, "", "a cable to another stack")
+
+#undef KIND
