@@ -52,17 +52,21 @@ static void local_put(void *context, void *memory, size_t bytes)
 
 const struct guise_fdmap_memory preload_local = { .get = local_get, .put = local_put };
 
-/* In the region, with what the process knows already (a forked child does). */
+/*
+ * In the region, with what the process knows already (a forked child does). A program that comes
+ * by exec finds one there, which the port made with its place (kernel/heir.c).
+ */
 static int make_map(struct guise_stack *s)
 {
 	struct guise_fdmap_memory memory = in_region(s);
-	struct guise_fdmap *map = guise_fdmap_new(&memory);
+	struct guise_fdmap *given = (void *)(uintptr_t)s->region->procs[s->proc].fdmap;
+	struct guise_fdmap *map = given ? given : guise_fdmap_new(&memory);
 	int fd = -1, err = map ? 0 : -ENOMEM;
 
 	while (!err && (fd = guise_fdmap_next(preload.map, fd + 1)) >= 0)
 		err = guise_fdmap_set(map, &memory, fd, guise_fdmap_get(preload.map, fd), 0);
 	if (err) {
-		if (map)
+		if (map && !given)
 			guise_fdmap_free(map, &memory);
 		return err;
 	}

@@ -84,6 +84,30 @@ static int copy_fdmap(struct guise_proc *to, const struct guise_proc *from, unsi
 	return 0;
 }
 
+/* An empty table with room for the numbers that are marked: the program may find no memory. */
+static int make_fdmap(struct guise_proc *to, const struct guise_mark *mark, u64 n)
+{
+	u64 *new = alloc_pages_exact(sizeof(struct guise_fdmap),
+				     GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+
+	if (!new)
+		return -ENOMEM;
+	to->fdmap = (u64)new;
+	for (; n--; mark++) {
+		u32 i = mark->number / GUISE_FDMAP_CHUNK;
+
+		if (i >= GUISE_FDMAP_CHUNK || new[i])
+			continue;
+		new[i] = (u64)alloc_pages_exact(sizeof(struct guise_fdmap_chunk),
+						GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+		if (!new[i]) {
+			guise_free_fdmap(to);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
 static void keep_marked(unsigned long *keep, unsigned int bits, const struct guise_mark *mark,
 			u64 n)
 {
@@ -148,7 +172,7 @@ long guise_fork(u64 index, u64 marks, u64 n, u64 fd, u64 first)
 	if (fd < bits)
 		__set_bit(fd, keep);
 	if (n)
-		keep_marked(keep, bits, (struct guise_mark *)marks, n);
+		err = make_fdmap(to, (struct guise_mark *)marks, n);
 	else
 		err = copy_fdmap(to, &guise_region.procs[slot->proc], keep, bits);
 	if (err) {
@@ -156,6 +180,8 @@ long guise_fork(u64 index, u64 marks, u64 n, u64 fd, u64 first)
 		kfree(leader);
 		return err;
 	}
+	if (n)
+		keep_marked(keep, bits, (struct guise_mark *)marks, n);
 	/* As brothers: the parent hears of its children from the host alone. */
 	err = guise_leader_start(index, leader, &guise_slots[first], CLONE_PARENT);
 	if (err) {
