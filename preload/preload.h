@@ -18,6 +18,7 @@
 #include "preload/originals.h"
 #include "region/fdmap.h"
 
+#include <limits.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -77,6 +78,13 @@ void preload_let_go_to_execute(int dir, const char *path, int flags, bool inside
 void preload_let_go_to_search(const char *name, bool inside);
 /* Before posix_spawn: the holder does not trace the child, so only the telling is done. */
 void preload_look_at_spawned(const char *name, bool search, bool inside);
+/* The path of the program that execvp() would find; NULL if there is none. */
+const char *preload_find_program(const char *name, char path[PATH_MAX]);
+/*
+ * capabilities.c: whether the program has no other privileges than a stack gives to all. loader
+ * is what to execute in its place.
+ */
+bool preload_loads_without_capabilities(const char *path, char loader[PATH_MAX]);
 /* After joining: the holder lets go for good if this program has a leak sanitizer. */
 void preload_let_go_to_find_leaks(void);
 /* After an exec that failed. */

@@ -447,6 +447,33 @@ static bool readable(char *const *env)
 	return !env || !guise_readable(env, sizeof(*env));
 }
 
+/* The file that is executed, where it has a path. */
+static const char *path_of(const struct execution *x, char path[PATH_MAX])
+{
+	if (x->how == BY_SEARCH)
+		return preload_find_program(x->name, path);
+	return x->how == BY_PATH ? x->name : NULL;
+}
+
+/*
+ * Whether a program is to be loaded without its capabilities, and by what; and its arguments
+ * then, for which there must be room for two more.
+ */
+static bool is_loaded_bare(const char *path, char *const *argv, char *const *envp,
+			   char loader[PATH_MAX])
+{
+	return path && argv && readable(argv) && argv[0] && !switched_off(envp) &&
+	       preload_loads_without_capabilities(path, loader);
+}
+
+static void load_bare(char **arguments, const char *path, char *const *argv)
+{
+	*arguments++ = argv[0];
+	*arguments++ = (char *)path;
+	while ((*arguments++ = *++argv))
+		;
+}
+
 static int execute(const struct execution *x)
 {
 	struct guise_heir heir;
@@ -462,8 +489,16 @@ static int execute(const struct execution *x)
 	}
 	{
 		char *line[lines(x->envp) + 5 + OTHERS], longer[preload_room(x->envp)];
-		char number[32], where[64];
+		char number[32], where[64], found[PATH_MAX], loader[PATH_MAX];
+		const char *path = path_of(x, found);
+		bool bare = is_loaded_bare(path, x->argv, x->envp, loader);
+		char *arguments[bare ? lines(x->argv) + 2 : 1];
+		struct execution loaded = { BY_PATH, -1, 0, loader, arguments, x->envp };
 
+		if (bare) {
+			load_bare(arguments, path, x->argv);
+			x = &loaded;
+		}
 		furnish(line, longer, number, where, x->envp, heir.end);
 		host_sys(SYS_fcntl, preload.ticket, F_SETFD, 0);
 		if (heir.end >= 0)
@@ -600,11 +635,21 @@ static int spawn(spawn_function *host, pid_t *pid, const char *name,
 		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
 		 char *const argv[], char *const envp[])
 {
+	char found[PATH_MAX], loader[PATH_MAX];
 	struct guise_heir heir;
+	const char *path;
 	int ret;
 
 	if (!preload_on_stack() || !*library || !readable(envp))
 		return host(pid, name, actions, attributes, argv, envp);
+	path = host == HOST(posix_spawnp) ? preload_find_program(name, found) : name;
+	/* A relative one may be another file's, after the actions. */
+	if (is_loaded_bare(path, argv, envp, loader) && *path == '/') {
+		char *arguments[lines(argv) + 2];
+
+		load_bare(arguments, path, argv);
+		return spawn(HOST(posix_spawn), pid, loader, actions, attributes, arguments, envp);
+	}
 	preload_outside_first();
 	preload_look_at_spawned(name, host == HOST(posix_spawnp), !switched_off(envp));
 	ret = prepare(&heir, envp, true);

@@ -137,8 +137,7 @@ void preload_let_go(void)
 		ask_to_let_go(preload.stack);
 }
 
-/* As execvp() finds it; NULL if it does not. */
-static const char *find(const char *name, char path[PATH_MAX])
+const char *preload_find_program(const char *name, char path[PATH_MAX])
 {
 	const char *at = getenv("PATH"), *end;
 
@@ -163,7 +162,7 @@ void preload_let_go_to_search(const char *name, bool inside)
 {
 	char path[PATH_MAX];
 
-	name = find(name, path);
+	name = preload_find_program(name, path);
 	if (name)
 		preload_let_go_to_execute(AT_FDCWD, name, 0, inside);
 }
@@ -173,7 +172,7 @@ void preload_look_at_spawned(const char *name, bool search, bool inside)
 	char path[PATH_MAX];
 
 	if (search)
-		name = find(name, path);
+		name = preload_find_program(name, path);
 	if (name)
 		look_at_program(AT_FDCWD, name, 0, inside);
 }

@@ -86,6 +86,29 @@ def test_a_user_pings_and_is_reached(machine: Machine) -> None:
     no_holders(machine)
 
 
+def test_ping_joins_the_stack_however_a_program_starts_it(machine: Machine) -> None:
+    machine.shell("install -m 755 $(command -v ping) /run/bin/ping")
+    machine.shell("setcap cap_net_raw+ep /run/bin/ping")
+    script = (
+        "import os, subprocess\n"
+        "words = ['ping', '-qc1', '127.0.0.1']\n"
+        "path = '/run/bin/ping'\n"
+        "subprocess.run(words, check=True)\n"
+        "for spawn, name in ((os.posix_spawn, path), (os.posix_spawnp, 'ping')):\n"
+        "    assert os.waitpid(spawn(name, words, os.environ), 0)[1] == 0\n"
+        "assert os.system('exec ' + ' '.join(words)) == 0\n"
+        "os.chdir('/run')\n"
+        "os.execv('bin/ping', words)\n"
+    )
+    done = runs(machine, ALICE, PYTHON, "-c", script, flags=("--link", "none")).expect()
+    assert done.text.count("1 received") == 5, done
+    assert proof(done)["escaped"] == "0" and "privileges" not in done.errors, done
+    # What is no program stays none.
+    machine.shell("chmod 644 /run/bin/ping")
+    sh = ["sh", "-c", "/run/bin/ping -qc1 127.0.0.1"]
+    assert runs(machine, ALICE, *sh, flags=("--link", "none")).status == 126
+
+
 def test_privileges_that_a_stack_does_not_give_are_not_taken_away(machine: Machine) -> None:
     """More than the network's: such a program does not join."""
     machine.shell("install -m 755 $(command -v ping) /run/bin/ping")
