@@ -120,21 +120,21 @@ static int boot(struct guise_stack *s)
 
 /*
  * The limit of file sizes counts for files in memory, too: who makes a larger one is killed, by
- * SIGXFSZ. So it is looked at beforehand.
+ * SIGXFSZ. So it is looked at before the first of them.
  */
-static int set_size(int memfd, uint64_t memory)
+static int check_file_sizes(uint64_t memory)
 {
 	uint64_t size = GUISE_OFF_ARENA + memory;
 	struct rlimit64 limit;
 
-	if (!host_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) && limit.rlim_cur < size)
-		return guise_fail(EFBIG,
-				  "the limit of file sizes is %llu KiB, and a stack with %llu MiB "
-				  "of memory is a file in memory of %llu KiB; raise the limit "
-				  "(ulimit -f unlimited)",
-				  (unsigned long long)limit.rlim_cur >> 10,
-				  (unsigned long long)memory >> 20, (unsigned long long)size >> 10);
-	return (int)host_sys(SYS_ftruncate, memfd, size);
+	if (host_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) || limit.rlim_cur >= size)
+		return 0;
+	return guise_fail(EFBIG,
+			  "the limit of file sizes is %llu KiB, and a stack with %llu MiB of "
+			  "memory is a file in memory of %llu KiB; raise the limit "
+			  "(ulimit -f unlimited)",
+			  (unsigned long long)limit.rlim_cur >> 10,
+			  (unsigned long long)memory >> 20, (unsigned long long)size >> 10);
 }
 
 struct guise_stack *guise_create(const struct guise_options *given, int *err)
@@ -156,6 +156,9 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 				  (unsigned long long)memory, MEMORY_MIN >> 20, MEMORY_MAX >> 20);
 		return NULL;
 	}
+	*err = check_file_sizes(memory);
+	if (*err)
+		return NULL;
 	s = guise_pages(sizeof(*s));
 	if (!s) {
 		*err = guise_fail(ENOMEM, "no memory");
@@ -175,12 +178,11 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	*err = guise_fd_memory("guise", 0);
 	if (*err >= 0) {
 		s->memfd = guise_fd_high(*err);
-		*err = set_size(s->memfd, memory);
+		*err = (int)host_sys(SYS_ftruncate, s->memfd, GUISE_OFF_ARENA + memory);
 	}
 	if (*err < 0) {
-		if (*err != -EFBIG)
-			guise_fail(-*err, "no memory file of %llu MiB: %s",
-				   (unsigned long long)memory >> 20, strerror(-*err));
+		guise_fail(-*err, "no memory file of %llu MiB: %s",
+			   (unsigned long long)memory >> 20, strerror(-*err));
 		goto fail;
 	}
 	/* Spread over the windows, so that a process can join several stacks. */
