@@ -14,8 +14,8 @@ import (
 
 const benchProgram = "guise-bench"
 
-// newBench hands over to a program of its own: what is measured is C, called
-// as a preloaded program calls it.
+// newBench executes guise-bench, which is written in C: what it measures are calls as a
+// preloaded program makes them.
 func newBench() *cobra.Command {
 	return &cobra.Command{
 		Use:   "bench [NAME...] [--json]",

@@ -13,8 +13,8 @@ const (
 	toldFile        = "file" // the config that it was made from
 )
 
-// listen makes the control socket of the stack, which may have a name. Without one
-// the stack lives as well, but no command reaches it.
+// listen makes the control socket of the stack, which may have a name. A stack without
+// a control socket works as well, but no command reaches it.
 func (s *settings) listen(name string) (*holder.Socket, error) {
 	socket, err := holder.Reserve(name)
 	if err != nil {

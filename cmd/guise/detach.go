@@ -18,7 +18,7 @@ func newDetach() *cobra.Command {
 		Short: "Let a debugger at a program that is on a stack",
 		Long: "The holder of a stack traces the programs on it, so that one that is killed in the middle of a change to the stack\n" +
 			"does not lose it for the others. A process has one tracer: this lets go of process PID, and a debugger may attach to it.\n" +
-			"What that costs: should PID be killed, or stopped, in such a moment, the stack is lost, or waits.",
+			"What that costs: if PID is then killed in the middle of a change, the stack is lost; if it is stopped, the stack waits.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage("expected guise detach PID")
@@ -33,8 +33,8 @@ func newDetach() *cobra.Command {
 			if err := detach(pid); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "guise: process %d can be traced by a debugger now; should it be killed in the middle of a change "+
-				"to its stack, the stack is lost for all that are on it, until it executes another program\n", pid)
+			fmt.Fprintf(cmd.ErrOrStderr(), "guise: process %d can be traced by a debugger now; until it executes another program, its stack is "+
+				"lost for all that are on it if it is killed in the middle of a change to the stack\n", pid)
 			return nil
 		}),
 	}

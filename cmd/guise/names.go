@@ -15,8 +15,8 @@ import (
 	"guise/internal/plan"
 )
 
-// names are the ways between the program and the host: name servers, the
-// host's localhost, published ports.
+// names are what relays carry between the stack and the host: questions to name servers,
+// connections to the host's localhost, and those to published ports.
 type names struct {
 	dns       []netip.Addr // --dns
 	localhost bool
@@ -29,8 +29,8 @@ type names struct {
 	resolv, hosts string
 }
 
-// readNames checks name servers, localhost and published ports. A stack without
-// links is one without ways to the host, unless they are asked for.
+// readNames checks name servers, localhost and published ports. For a stack without
+// links nothing is relayed, unless it is asked for.
 func (w *wishes) readNames(s *settings) error {
 	for i, text := range w.DNS {
 		addr, err := netip.ParseAddr(text)

@@ -89,7 +89,7 @@ func newRun() *cobra.Command {
 	flags.StringVar(&f.cc, "cc", "", "congestion control `NAME` of the stack: "+strings.Join(plan.CongestionControls, ", "))
 	flags.BoolVar(&f.mptcp, "mptcp", false, "make each TCP socket a Multipath TCP socket")
 	flags.StringArrayVar(&f.sysctls, "sysctl", nil, "set a sysctl of the stack, as `KEY=VALUE` (repeatable)")
-	flags.StringArrayVar(&f.links, "link", nil, "hang the stack on `LINK` (repeatable): "+strings.Join(plan.LinkForms(), ", ")+
+	flags.StringArrayVar(&f.links, "link", nil, "connect the stack by `LINK` (repeatable): "+strings.Join(plan.LinkForms(), ", ")+
 		"; followed by ,mac=M ,mtu=N ,offload=off; tap alone is made and routed by guise (default: the best that you may have)")
 	flags.StringVar(&f.offload, "offload", "on", "`on`: segmentation and checksums may be left to the links, or off: each frame is one packet")
 	flags.StringArrayVar(&f.ips, "ip", nil, "address of the stack, as `[IFNAME=]ADDR/LEN` (repeatable; default: one that the host does not use)")
@@ -281,8 +281,8 @@ func (f *runFlags) warnOfTrace() {
 	}
 }
 
-// abandon gives up a stack that no program came to; its holder undoes what
-// was done for it. That there is nothing to say of it is no error.
+// abandon gives up a stack that no program joined; its holder undoes what
+// was done for it. A holder without a summary is no error here.
 func abandon(h *holder.Holder) error {
 	if _, err := lower(h); errors.Is(err, holder.ErrTime) {
 		return fmt.Errorf("the holder of the stack has not ended within %v", lastWords)

@@ -185,8 +185,8 @@ func tableNumber(n int) (uint32, error) {
 	return uint32(n), nil
 }
 
-// checkInterface refuses the name of an interface that the stack will not have; none is
-// well.
+// checkInterface refuses the name of an interface that the stack will not have; "" is
+// accepted.
 func (s *settings) checkInterface(name string) error {
 	names := []string{"lo"}
 	for _, l := range s.Links {

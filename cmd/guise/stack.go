@@ -15,7 +15,7 @@ import (
 )
 
 // lastWords is how long guise waits for a holder to end and undo everything,
-// once nobody needs the stack any more.
+// once no program needs the stack any more.
 const lastWords = 5 * time.Second
 
 // raise has a holder build the stack of the plan, and returns once it is

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// catchSignals has the signals that ask guise to end delivered to a channel,
-// except those that the process that started guise has ignored (nohup).
+// catchSignals returns a channel that gets the signals that ask guise to end, except
+// those that were ignored when guise was started (nohup).
 func catchSignals(signals ...os.Signal) chan os.Signal {
 	caught := make(chan os.Signal, 16)
 	for _, s := range signals {

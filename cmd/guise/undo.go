@@ -8,8 +8,8 @@ import (
 	"guise/internal/hostnet"
 )
 
-// newUndo is what a holder runs last (the plan's undo line), and what its
-// complaint names when that failed.
+// newUndo is the command that a holder runs last (the plan's undo line), and that the
+// holder names to the user when it failed.
 func newUndo() *cobra.Command {
 	return &cobra.Command{
 		Use:    "undo JOURNAL",

@@ -2,10 +2,10 @@
 
 // Package doctor says what this machine allows guise, and what a run would get.
 //
-// Each finding comes of trying the thing itself wherever that leaves no trace:
-// the tap's device is opened, passt is started and let go, the memory of a stack
-// is reserved and given back. What is only read (sysctls, the firewall) is
-// named as such. A finding is one sentence, and what to do where something can
+// Wherever that leaves no trace, the thing itself is tried:
+// the tap's device is opened, passt is started and ended, the memory of a stack
+// is reserved and given back. Where something is only read (sysctls, the firewall),
+// the finding says so. A finding is one sentence, and what to do if something can
 // be done.
 package doctor
 

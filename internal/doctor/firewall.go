@@ -95,8 +95,8 @@ func (e *examination) dropped(chain *nftables.Chain, all []*nftables.Chain) {
 		"this host and nothing beyond it", chain.Name, family, chain.Table.Name, whose)
 }
 
-// advertisements finds interfaces that forward IPv6 and so no longer hear the
-// router: they lose their default route when its lifetime is over.
+// advertisements finds interfaces that forward IPv6 and so ignore router
+// advertisements: they lose their default route when its lifetime is over.
 func (e *examination) advertisements() {
 	const root = "/proc/sys/net/ipv6/conf"
 	entries, _ := os.ReadDir(root)

@@ -26,7 +26,7 @@ const (
 var errElsewhere = errors.New("something else lies there")
 
 // reserve takes addresses as lib/region/map.c does, and gives them back: nil
-// when they were to be had.
+// when they were free.
 func reserve(at, bytes uintptr) error {
 	const kind = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
 	got, _, errno := unix.Syscall6(unix.SYS_MMAP, at, bytes, unix.PROT_NONE, kind|unix.MAP_FIXED_NOREPLACE, ^uintptr(0), 0)

@@ -37,8 +37,8 @@ func ptrace(request, pid uintptr) unix.Errno {
 
 var tracerPID = regexp.MustCompile(`(?m)^TracerPid:\t([1-9]\d*)$`)
 
-// tryTracing traces a process of its own, as the holder would: 0 if it may. tracer is what
-// traces it already, as strace does with all that it follows, or "".
+// tryTracing traces a process that it makes, as the holder would: 0 if that is allowed. tracer
+// is the program that traces the process already, as strace does with children, or "".
 func tryTracing() (refused unix.Errno, tracer string, err error) {
 	wait, end, err := os.Pipe()
 	if err != nil {
@@ -62,8 +62,8 @@ func tryTracing() (refused unix.Errno, tracer string, err error) {
 	return refused, tracer, err
 }
 
-// tracing says whether the holder can trace the programs on a stack. It is tried on a process of
-// guise's own, whose ancestor this is; Yama's word on others is read.
+// tracing says whether the holder can trace the programs on a stack. It is tried on a child of
+// this process, which Yama always allows; what Yama says of other processes is read.
 func (e *examination) tracing() {
 	refused, tracer, err := tryTracing()
 	if err != nil || tracer != "" {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerTime is how long a holder may take to answer: it does at once, unless it is
+// answerTime is how long a holder may take to answer. It answers at once, unless it is
 // stopped, or its stack is still being built.
 const answerTime = 5 * time.Second
 
@@ -114,8 +114,8 @@ func (s Stack) dial(patience time.Duration) (*Client, error) {
 // Close ends the connection.
 func (c *Client) Close() { unix.Close(c.fd) }
 
-// hear is the next packet; io.EOF's place is taken by an empty text, also where the holder
-// ended without having heard us. fd is -1 when no descriptor came.
+// hear returns the next packet; an empty text, not io.EOF, when there is none any more, also
+// if the holder ended before it read the request. fd is -1 when no descriptor came.
 func (c *Client) hear(patience time.Duration) (text string, fd int, err error) {
 	const negative = -1
 	timeout := unix.NsecToTimeval(patience.Nanoseconds())
@@ -200,11 +200,11 @@ func (c *Client) Status(patience time.Duration) (*Status, error) {
 // answers at once.
 const endingPatience = time.Second
 
-// AnyEnding says whether a stack of this user's is just about to give back what it has of
-// the host: its last program has left, and what that sent is delivered.
+// AnyEnding says whether a stack of this user's is about to undo what was changed on the
+// host for it: its last program has left, and what that sent is being delivered.
 //
-// A program's end is known to its holder before anybody else can hear of it, or at least
-// before the holder hears this question.
+// The holder knows of a program's end before this process can know of it, or at least
+// before the holder reads this question.
 func AnyEnding() bool {
 	answers := make(chan bool)
 	stacks := Stacks()
@@ -276,8 +276,8 @@ func (c *Client) Detach(pid int) error {
 	return err
 }
 
-// Down has the stack end once nobody is on it any more, or after that time. It
-// returns how many programs are on it.
+// Down has the stack end once no program is on it any more, or after that time. It
+// returns how many programs are on it now.
 func (c *Client) Down(drain time.Duration) (members int, err error) {
 	text, _, err := c.ask("down " + strconv.FormatInt(drain.Milliseconds(), 10))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 var sanitizer string
 
 // Environment is environ with the variables that put a program on the stack.
-// What is preloaded already stays, and comes first.
+// Libraries that are preloaded already stay, and come first.
 func Environment(environ []string, preload string, ticket int, mptcp bool) ([]string, error) {
 	if strings.ContainsFunc(preload, separates) {
 		return nil, fmt.Errorf("%s cannot be preloaded: the loader takes blanks and colons in $LD_PRELOAD for separators; "+

@@ -24,8 +24,8 @@ import (
 //	web.stack	a symbolic link to the socket of the stack that has the name
 //
 // The command line makes both, under the folder's lock, and gives the listening
-// socket to the holder, which removes them at its end. A socket that nobody listens
-// on is that of a holder that was killed: the next guise command removes it.
+// socket to the holder, which removes them at its end. A socket on which no process
+// listens is left from a holder that was killed: the next guise command removes it.
 const (
 	socketSuffix = ".sock"
 	nameSuffix   = ".stack"
@@ -44,7 +44,7 @@ type Socket struct {
 var ErrNameTaken = errors.New("there is a stack")
 
 // Reserve makes the control socket of a stack of that name, or of one without a
-// name. Of several that want a name at one time, one gets it.
+// name. If several processes want a name at the same time, one gets it.
 func Reserve(name string) (*Socket, error) { return reserve(name, false) }
 
 // Succeed is Reserve for a stack that takes over the name of another one.
@@ -168,7 +168,7 @@ func atPath(path string, f func(unix.Sockaddr) error) error {
 	return f(&unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", folder, filepath.Base(path))})
 }
 
-// connect is a connection to the socket at path. ECONNREFUSED: nobody listens. EAGAIN,
+// connect makes a connection to the socket at path. ECONNREFUSED: no process listens. EAGAIN,
 // after that time: a process does, but is stopped, say, and its queue of connections is full.
 func connect(path string, patience time.Duration) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -187,8 +187,8 @@ func connect(path string, patience time.Duration) (int, error) {
 	return fd, nil
 }
 
-// sweepSockets removes the sockets that nobody listens on, and the names of those
-// that are gone.
+// sweepSockets removes the sockets on which no process listens, and names of sockets
+// that do not exist any more.
 func sweepSockets(l *rundir.Locked) {
 	sockets, names := list(l.Path())
 	for _, path := range sockets {
@@ -235,7 +235,7 @@ func list(folder string) (sockets, names []string) {
 	return sockets, names
 }
 
-// Stack is one that can be spoken to: its name, or the number of the process that
+// Stack is a stack that commands can reach: its name, or the number of the process that
 // started it, and the path of its socket.
 type Stack struct {
 	ID    string

@@ -29,8 +29,8 @@ const (
 
 // Spawn is the first argument of guise when it is only to start a holder.
 //
-// The holder must be nobody's child: the program that guise run becomes would
-// otherwise find a child of its own that it never made. So guise starts guise,
+// The holder must not be a child of the process that guise run is: the program that this
+// process executes would have a child that it never made. So guise starts guise,
 // which starts the holder and ends.
 const Spawn = "spawn-holder"
 
@@ -117,7 +117,7 @@ func RunSpawn(args []string) error {
 // own, close to the top of what may be open, and lets it be inherited. It
 // returns the number there.
 //
-// It stands below libguise's own, above the soft limit that most programs have.
+// It is below libguise's own descriptors, and above the soft limit that most programs have.
 func (h *Holder) MoveTicket() (fd int, err error) {
 	h.Ticket, fd, err = MoveTicket(h.Ticket)
 	return fd, err

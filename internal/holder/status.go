@@ -17,8 +17,8 @@ import (
 )
 
 // report is a line that the holder wrote, and the pid of its writer, which the
-// kernel adds. By this pid guise knows its holder, which is
-// not its child. The last report of all has an error, io.EOF at the best.
+// kernel adds. From this pid guise knows its holder, which is
+// not its child. The last report of all has an error, which is io.EOF if all went well.
 type report struct {
 	line string
 	pid  int

@@ -71,8 +71,8 @@ var whyUntraced = map[string]string{
 // namedOutside is how many programs the one line names; the others are counted.
 const namedOutside = 3
 
-// String is the one line of proof. That nothing escaped it says only where all programs were
-// on the stack, and their system calls seen.
+// String is the proof, a line. It says that nothing escaped only if all programs were
+// on the stack and their system calls were seen.
 func (s Summary) String() string {
 	if s.Lost {
 		return "the stack was lost: a program on it was killed, or ended, in the middle of a change to it"

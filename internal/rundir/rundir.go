@@ -2,7 +2,7 @@
 
 // Package rundir is the folder in which guise keeps, for each user, what lasts as long as
 // stacks do: journals of what was changed on the host (internal/hostnet/journal), and
-// the sockets through which holders are spoken to (internal/holder).
+// the sockets through which commands reach holders (internal/holder).
 //
 // It is $GUISE_RUNDIR, or /run/guise where the user may write there, or else
 // $XDG_RUNTIME_DIR/guise, or /tmp/guise-UID. A folder that guise has made exists only while
