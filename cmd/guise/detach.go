@@ -33,8 +33,8 @@ func newDetach() *cobra.Command {
 			if err := detach(pid); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "guise: process %d can be traced by a debugger now; until it executes another program, its stack is "+
-				"lost for all that are on it if it is killed in the middle of a change to the stack\n", pid)
+			fmt.Fprintf(cmd.ErrOrStderr(), "guise: process %d can be traced by a debugger now; until it executes another program, the stack is "+
+				"lost for all that are on it if this process is killed in the middle of a change\n", pid)
 			return nil
 		}),
 	}
