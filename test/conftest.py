@@ -19,7 +19,7 @@ from topology.user import User, UserSide, make_way_out
 
 
 def pytest_configure() -> None:
-    # Whoever ends the tests wants the namespaces gone, too: as Ctrl-C does.
+    # A signal that ends the tests must remove the namespaces, too: as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 

@@ -61,7 +61,8 @@ done </guest/cases
 true
 """
 
-# By a user, on a kernel with Yama: who traces whom, and kills that only the tracer can mend.
+# By a user, on a kernel with Yama: which process traces which, and kills that only the tracer can
+# mend.
 # (Neither this nor the next depends on the size of pages.)
 YAMA = """
 set -e

@@ -24,14 +24,14 @@ HEAP = {
     *("memalign", "getline", "getdelim", "open_memstream", "fopencookie", "strerror", "qsort"),
 }
 
-# Who waits, or sees forks, and why the rule holds all the same.
+# Files that wait, or see forks, and why the rule holds all the same.
 MAY_WAIT = {
     "lib/region/slot.o": "calls pthread_atfork for the locks' own handlers",
     "preload/start.o": "calls pthread_atfork, as what forks inside libc is seen by it alone",
     "preload/wait/completion.o": "waits for a semaphore, as libc does for its requests, unlocked",
 }
 
-# Who uses the heap: for calls that no handler of a signal may make (signal-safety(7)).
+# Files that use the heap: for calls that no handler of a signal may make (signal-safety(7)).
 MAY_USE_THE_HEAP = {
     "lib/api/error.o": "the API, of programs that call libguise themselves",
     "lib/api/files.o": "the API",
@@ -84,7 +84,7 @@ def objects() -> dict[str, set[str]]:
 
 
 def users(objects: dict[str, set[str]], names: set[str]) -> dict[str, list[str]]:
-    """Who takes what begins with one of the names, or is it where it ends with no underscore."""
+    """Objects that use a symbol which is one of the names, or begins with one and an underscore."""
 
     def is_named(symbol: str) -> bool:
         return any(symbol == name or symbol.startswith(name.rstrip("_") + "_") for name in names)

@@ -54,8 +54,8 @@ SUITES = {
     # One closes all descriptors. A thread that may be cancelled anywhere may be so in the runtime.
     "preload": Suite("test/preload", "system_forms or cancel_asynchronous"),
     # One gives up its user, and with that the right to look for leaks. What a handler that jumps
-    # out of splice() leaves is not freed, and who may look for its own leaks is not traced, so
-    # that a stop does not end its waits (docs/limitations.md).
+    # out of splice() leaves is not freed, and a process that may look for its own leaks is not
+    # traced, so that a stop does not end its waits (docs/limitations.md).
     "call": Suite(
         "test/call",
         "no_numbers or cancel_while_waiting or setgid_reaches or handler_jumps_out"

@@ -52,7 +52,7 @@ static void *watch(void *result)
 	return NULL;
 }
 
-/* The socket stays open: whoever counts those that escaped would find it. */
+/* The socket stays open: a count of those that escaped would find it. */
 static void *raw_socket(void *result)
 {
 	long fd;

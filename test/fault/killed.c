@@ -64,7 +64,7 @@ static bool lost(void)
 	return r->dead;
 }
 
-/* The stack is lost: who waits in it is told so in time, and who calls. */
+/* The stack is lost: threads that wait in it, or call it, are told so in time. */
 static __attribute__((noreturn)) void end_lost(void)
 {
 	struct timespec until;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""However a program on guise ends, and whoever is killed: no interface, nftables table, sysctl
-change, journal or process is left. The guise fixture looks for all of these after each test; here
-the tests look themselves, before anything else could have cleaned up."""
+"""However a program on guise ends, whichever process is killed: no interface, nftables table,
+sysctl change, journal or process is left. The guise fixture looks for all of these after each
+test; here the tests look themselves, before anything else could have cleaned up."""
 
 import contextlib
 import os
@@ -199,7 +199,7 @@ def test_holder_is_killed_while_the_program_sends(
 
 
 def test_members_go_on_when_their_holder_is_killed(guise: GuiseSide, far: Namespace) -> None:
-    """Whoever waits, works: they need no pump. Only nobody can join any more."""
+    """A thread that waits, works: they need no pump. Only no program can join any more."""
     with guise.serve(PYTHON, program("echo_server.py"), "5000", says="ready"):
         with far.socket() as early:
             early.connect((guise.address, 5000))

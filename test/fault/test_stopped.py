@@ -43,8 +43,8 @@ def run_and_denied(task: Path) -> tuple[int, int]:
 
 
 def share_of_a_processor(pid: int, seconds: float) -> float:
-    """What its busiest thread takes, of the time in which the host does not deny it one: a busy
-    machine hides nobody who is always ready to run."""
+    """What its busiest thread takes, of the time in which the host does not deny it one: so a
+    thread that is always ready to run is found on a busy machine, too."""
     tasks = list(Path(f"/proc/{pid}/task").iterdir())
     began, before = time.monotonic_ns(), [run_and_denied(task) for task in tasks]
     time.sleep(seconds)  # what is measured
@@ -56,7 +56,7 @@ def share_of_a_processor(pid: int, seconds: float) -> float:
     return max(shares)
 
 
-# More than there are bells, so that everybody who sleeps has one that some thread has not seen.
+# More than there are bells, so that each sleeper's bell is one that another thread has not seen.
 THREADS = 80
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A host that lets programs be traced only by their ancestors and by whom they name (Yama's
-ptrace_scope 1): all members of a stack are traced by the holder, as they name it. yama.c refuses
-what such a host would, here; test/arm64/test_machine.py is on a kernel that has Yama."""
+"""A host that lets programs be traced only by their ancestors and by a process that they name
+(Yama's ptrace_scope 1): all members of a stack are traced by the holder, as they name it. yama.c
+refuses what such a host would, here; test/arm64/test_machine.py is on a kernel that has Yama."""
 
 from __future__ import annotations
 

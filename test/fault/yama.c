@@ -34,7 +34,7 @@
 
 #define MAX_NAMED 4096
 
-/* Who has named whom. The last word counts. */
+/* Which process has named which as its tracer. The last time counts. */
 static struct {
 	pid_t who, tracer;
 } named[MAX_NAMED];
@@ -91,7 +91,7 @@ static bool may_trace(pid_t tracer, pid_t pid)
 	return false;
 }
 
-/* One call that waits for its answer. Whoever was killed meanwhile needs none. */
+/* Answers one call. A process that was killed meanwhile needs no answer. */
 static void answer(int listener)
 {
 	struct seccomp_notif asked;

@@ -98,7 +98,7 @@ signal.pause()
 def test_a_killed_process_is_noticed_without_pidfds(
     guise: GuiseSide, far: Namespace, leftovers: Leftovers, error: str
 ) -> None:
-    """Its sockets are closed, though somebody still holds its channel to the holder."""
+    """Its sockets are closed, though another process still holds its channel to the holder."""
     with far.socket() as listener:
         listener.bind(("0.0.0.0", 0))
         listener.listen()

@@ -114,7 +114,7 @@ static int execute(bool spawn)
 	return pid < 0 ? errno : err;
 }
 
-/* 0, or the errno of what failed, also in who came; of who ended at once EPIPE. */
+/* 0, or the errno of what failed, also in the new process; EPIPE if that ended at once. */
 static int make_one(void)
 {
 	pthread_attr_t attributes;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How many threads and processes one stack takes, and what who comes then is told: each number is
+"""How many threads and processes one stack takes, and what the next one is told: each number is
 reached, not written down. crowd.c makes them."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FORKS = ("fork", "raw", "vfork", "spawn")  # of a process that has a socket
 @dataclass
 class Crowd:
     came: int
-    ended: str  # "ok", or the errno of who did not come any more
+    ended: str  # "ok", or the errno of the first that could not come
     again: str
     said: Finished
 
@@ -45,7 +45,7 @@ def test_hundreds_of_processes_are_taken_though_programs_may_open_few_files() ->
 
 @pytest.mark.parametrize("how", FORKS)
 def test_where_the_holder_may_have_no_more_descriptors_a_process_is_not_made(how: str) -> None:
-    """None comes without the sockets of who makes it, and none is said to have come so."""
+    """No process begins without the sockets of its parent, and none is reported to have done so."""
     got = crowd(how, 400, files="240:240")
     assert (got.ended, got.again) == ("EAGAIN", "ok"), got
     assert 20 < got.came < 120 and not got.said.errors, got

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A stack on a Unix stream socket, with somebody else's implementation of the framing behind it.
+"""A stack on a Unix stream socket, with another implementation of the framing at its other end.
 
 far ──tap── qemu_peer.py ──Unix socket── a stack of guise
 10.77.5.1                                10.77.5.2
@@ -68,7 +68,7 @@ def set_mtu(stream: GuiseSide, mtu: int) -> None:
 
 @pytest.mark.parametrize(("mtu", "rounds"), [(1500, 25), (PASST_MTU, 150)])
 def test_killed_programs_leave_the_link_in_step(stream: GuiseSide, mtu: int, rounds: int) -> None:
-    """Whoever is killed in the middle of a frame leaves it to the others, whole."""
+    """A program that is killed in the middle of a frame leaves it whole to the others."""
     set_mtu(stream, mtu)
     kill_clients(stream, rounds)
 

@@ -38,7 +38,7 @@ class Seen:
     frames: int = 0
     largest: int = 0
     large: int = 0  # larger than the MTU
-    unsummed: int = 0  # whose checksum is left to whoever takes it
+    unsummed: int = 0  # whose checksum is left to the receiver
     kinds: Counter[int] = field(default_factory=Counter)
     sizes: set[int] = field(default_factory=set)  # of the segments in the large ones
 

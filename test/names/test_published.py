@@ -42,7 +42,7 @@ def test_curl_downloads_from_a_published_server(
         words = ["curl", "-sS", "--retry-connrefused", "--retry", "50", "--retry-delay", "1"]
         done = far.run(*words, f"http://{reached}/blob").expect()
         assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(blob).digest()
-        # The program sees who asks as somebody else than itself.
+        # The program sees the client under another address than its own.
         wait_until_says(server, '"GET /blob HTTP/1.1" 200')
         said = server.said().errors
         assert re.search(r"^(::ffff:)?169\.254\.77\.2 |^fd67:7569:7365::2 ", said, re.M), said

@@ -111,7 +111,7 @@ static int connected(const char *from, const char *to)
 	return fd;
 }
 
-/* Who is there, as the server sees it; a word goes from client to server. */
+/* The client's address, as the server sees it; a word goes from client to server. */
 static void greet(int listening, int client)
 {
 	struct address a = { .len = sizeof(a.v6) };

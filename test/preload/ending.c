@@ -54,7 +54,7 @@ static void end(int which)
 		printf("%d: %s\n", which, strsignal(WTERMSIG(status)));
 }
 
-/* The sockets of who looks on are there afterwards. */
+/* The sockets of the process that watches are there afterwards. */
 CASE(ends_with_threads)
 {
 	char buf[1];

@@ -508,7 +508,7 @@ static void note(int sig)
 	(void)sig;
 }
 
-/* A server that is silent: who waits for its answer can be interrupted, but not cancelled. */
+/* A server that is silent: a thread that waits for its answer can be interrupted, not cancelled. */
 CASE(names_suspended)
 {
 	struct addrinfo hints = { .ai_family = AF_INET };

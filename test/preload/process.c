@@ -18,7 +18,7 @@ static int ended(pid_t pid)
 	return status;
 }
 
-/* What comes until the other end is closed, by everybody who has it. */
+/* What comes until all copies of the other end are closed. */
 static void show_all(int fd)
 {
 	size_t n = 0;
@@ -570,7 +570,7 @@ CASE(system_forms)
 	SHOW(end == PTHREAD_CANCELED);
 	SHOW(waitpid(-1, NULL, 0));
 	tell_action(SIGINT);
-	/* Whoever has no shell. */
+	/* Where there is no shell. */
 	SHOW(chroot("/proc/self/fdinfo") ? 127 << 8 : system("exit 0"));
 }
 

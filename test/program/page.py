@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """page.py PORT COUNT: serves a page with so many resources (images, scripts, styles, frames), and
-says of each request from whom it comes and for what."""
+says of each request from which program it comes and for what."""
 
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""strangers.py: whom this host lets trace a process that has named nobody: another child of its
-parent, and its parent."""
+"""strangers.py: whether this host lets these trace a process that has named no tracer: another
+child of its parent, and its parent."""
 
 import ctypes
 import os

@@ -26,7 +26,7 @@ static void take_and_die(void)
 
 	if (socket(AF_INET, SOCK_STREAM, 0) < 0)
 		_exit(1);
-	do /* the holder writes down who came */
+	do /* the holder enters the process that came */
 		proc = own_process(r);
 	while (!proc);
 	for (int i = 1; i < GUISE_MAX_SLOTS; i++) {

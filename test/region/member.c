@@ -381,7 +381,7 @@ static void threads(void)
 	printf("process %ld\n", o.process);
 }
 
-/* Another process, with the number of somebody else's socket. */
+/* Another process, with the number of the first one's socket. */
 static void other(int fd)
 {
 	struct sockaddr_in a;

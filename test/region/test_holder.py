@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What guise-holder says to who started it: docs/plan.md."""
+"""What guise-holder says to the process that started it: docs/plan.md."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def test_each_member_gets_its_share() -> None:
 
 
 def test_a_lost_stack_gives_enetdown_to_all() -> None:
-    """Who sleeps in read, in poll, or for a descriptor of the host as well, and who calls."""
-    gone = ["ENETDOWN", "ENETDOWN"]  # to whom was inside, and at the next call
+    """Threads that sleep in read, in poll, or for a descriptor of the host as well, and a call."""
+    gone = ["ENETDOWN", "ENETDOWN"]  # the call that was inside, and the next one
     assert member("lost", before=NO_TRACER) == [[how, *gone] for how in "rphn"]
 
 

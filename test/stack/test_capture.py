@@ -103,7 +103,7 @@ def test_a_pipe_has_packets_as_they_pass(named: Named) -> None:
             assert header == b"\x0a\x0d\x0d\x0a"
             ping(named, 1)
             assert capture.stdout.read(500)
-            capture.stdout.close()  # whoever reads has gone
+            capture.stdout.close()  # the reader has gone
             assert capture.wait(DEADLINE) == 0
         finally:
             capture.kill()

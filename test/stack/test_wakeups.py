@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who is woken when several processes of a stack wait beside descriptors of the host."""
+"""Which thread is woken when several processes of a stack wait beside descriptors of the host."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Namespace:
         return made
 
     def reaches(self, address: str, port: int) -> bool:
-        """Whether somebody listens on a TCP port, as seen from here."""
+        """Whether a program listens on a TCP port, as seen from here."""
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with self.socket(family) as probe:
             probe.settimeout(2)
@@ -110,7 +110,8 @@ class Namespace:
             self.run("nft", "delete table inet deaf").expect()
 
     def sysctls(self) -> dict[str, str]:
-        """Of the network, those that somebody sets. /proc/sys/net is the reading thread's own."""
+        """Of the network, those that the kernel does not write itself. /proc/sys/net is the
+        reading thread's own."""
         found = {}
         with self.entered():
             for folder, _, names in os.walk("/proc/sys/net"):

@@ -489,7 +489,7 @@ def test_what_was_sent_last_is_delivered(far: Namespace, tun: GuiseSide) -> None
 def test_a_daemon_that_closes_everything_keeps_its_stack(
     far: Namespace, tun: GuiseSide, leftovers: Leftovers
 ) -> None:
-    """The ticket as well, so that only the namespace tells that somebody is there."""
+    """The ticket as well, so that only the namespace shows that a guest is there."""
     daemon = (
         "import os, socket, sys\n"
         "if os.fork(): os._exit(0)\n"

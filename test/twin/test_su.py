@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""su and sudo in a script: those whom root makes are on the stack, with all that they start."""
+"""su and sudo in a script: what root starts by them is on the stack, with all that this starts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Defaults env_reset, env_keep += "KEPT", !fqdn, {}
 root ALL = (ALL:ALL) NOPASSWD: ALL
 tester ALL = (ALL:ALL) NOPASSWD: ALL
 """
-# Each says who it is, what it fetched, and what is left of its environment.
+# Each says which user it is, what it fetched, and what is left of its environment.
 SCRIPT = """
 export KEPT=kept LOST=lost
 fetch="$folder/fetch"
@@ -47,7 +47,7 @@ sudo sh "$fetch"
 su tester -c "exec env -i sh $fetch"
 sh "$fetch"
 """
-# Who is made by the one serves who is made by the other.
+# A program that the one starts is the server of a program that the other starts.
 TOGETHER = """
 sudo -u tester sh -c 'curl -sS "$0" | nc -N -l 127.0.0.1 7000' "$1" &
 su tester -c 'until nc -d 127.0.0.1 7000 2>/dev/null; do sleep 0.1; done' | sha256sum
