@@ -2,8 +2,7 @@
 /*
  * The summary: what the stack did, from its own counters, read after the last
  * member has left. A connection within the stack counts at both of its ends.
- * Of a stack that was lost only the region's counters are to be had; the
- * others are 0.
+ * Of a lost stack only the region's counters can be read; the others are 0.
  */
 #include "holder/summary.h"
 

@@ -42,8 +42,8 @@ static bool is_repeated(const struct guise_region *r, unsigned int i)
 
 void outside_tell(struct guise_region *r)
 {
-	/* Whether its children are on the stack: only a program that gains privileges loses
-	 * the library from its environment (the loader takes it out). */
+	/* Programs that it starts are on the host's stack, too, only if it gains privileges: then
+	 * the loader takes the library out of its environment. */
 	const char *children;
 
 	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {

@@ -10,8 +10,8 @@
  * slot that has not seen it yet. Slots are given the lowest free number; so up to
  * GUISE_BELLS threads have a bell each, and beyond that a few threads share one.
  *
- * Ringing: a thread that wakes empties its bell at once, before it takes the virtual CPU,
- * because no call of the host is made while it has the virtual CPU. If other slots have not
+ * Ringing: a thread that wakes empties its bell at once, before it takes the virtual CPU, in
+ * order not to make that call of the host with the virtual CPU. If other slots have not
  * seen the bell that was rung for them (pending), it is rung again; their threads are awake
  * too, or soon will be. A slot that has not seen it after GUISE_BELL_LOOKS such repetitions
  * and after GUISE_BELL_NS is late. Then the bell is no longer repeated for it, and is rung

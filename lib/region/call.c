@@ -44,8 +44,8 @@ static bool await_end(struct guise_stack *s, struct guise_slot *slot)
 
 /*
  * Whether the slot's thread was stopped in this wait and has been continued. To the kernel that
- * is a signal without a handler, which ends some calls. Not so ppoll and pselect6: they would
- * have to begin anew with the rest of their time, which is not known here; so they sleep on.
+ * is a signal without a handler, which ends some calls. ppoll and pselect6 are not told of it:
+ * they would begin anew with the rest of their time, which is not known here; so they sleep on.
  */
 static bool was_stopped(const struct guise_slot *slot)
 {

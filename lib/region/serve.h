@@ -23,8 +23,8 @@ struct guise_server {
 
 /*
  * s is booted and its links are open. The ticket belongs to the server from now on. Each member
- * takes some descriptors of the holder; so the holder's own limit is raised as far as the host
- * allows, and admits as many members as it has descriptors for.
+ * takes some descriptors of the holder. So the holder's own limit is raised as far as the host
+ * allows, and at most as many members are admitted as there are descriptors for.
  */
 int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket);
 
