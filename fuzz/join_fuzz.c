@@ -282,7 +282,8 @@ static void judge(struct rng *r)
 	if (rng_one_in(r, 2))
 		damage(r, (uint8_t *)reply, offsetof(struct guise_join_reply, error) + 8);
 	good = !guise_join_check_reply(reply, sizeof(*reply), fds);
-	sum = reply->fds ? GUISE_JOIN_FIXED_FDS + (int)reply->bells : 0; /* a place for somebody to come has none */
+	sum = reply->fds ? GUISE_JOIN_FIXED_FDS + (int)reply->bells
+			 : 0; /* a place for somebody to come has none */
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		if (good && !reply->status && reply->links[i] > GUISE_LINK_FDS)
 			turns_fail("an answer passed with too many descriptors of a link", i);

@@ -45,7 +45,8 @@ static size_t put_label(uint8_t *b, size_t n, const char *label)
 	size_t length = strlen(label);
 
 	b[n] = (uint8_t)length;
-	memcpy(b + n + 1, label, length);
+	for (size_t i = 0; i < length; i++)
+		b[n + 1 + i] = (uint8_t)label[i];
 	return n + 1 + length;
 }
 

@@ -17,7 +17,7 @@ int guise_signal_action(int sig, const struct sigaction *act, struct sigaction *
 
 /* What the handlers ask of this process's stacks. */
 struct guise_signal_stacks {
-	/* Where a fault at this instruction goes on: the fix-up of a guarded copy; 0: it is none. */
+	/* Where a fault at this instruction goes on: the fix-up of a guarded copy, or 0. */
 	uintptr_t (*fixup)(uintptr_t pc);
 	/* A signal is held: should the thread be about to sleep in a stack, it does not. */
 	void (*wake)(void);

@@ -33,8 +33,8 @@
  * What is the processor's own is isa/isa.h's, and how a context is saved and left only
  * the image knows (kernel/isa_*.S): it says where.
  *
- * Limits: a thread that was killed while a handler began or ended is not found where it was, and neither is
- * one whose kernel stack ran over.
+ * Limits: a thread that was killed while a handler began or ended is not found where it
+ * was, and neither is one whose kernel stack ran over.
  */
 #include "region/finish.h"
 

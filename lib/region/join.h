@@ -37,8 +37,7 @@
 
 #define GUISE_JOIN_MAGIC     0x6e694f4aU
 #define GUISE_JOIN_FIXED_FDS 3
-#define GUISE_JOIN_MAX_FDS                                                                         \
-	(GUISE_JOIN_FIXED_FDS + GUISE_BELLS + GUISE_MAX_LINKS * GUISE_LINK_FDS)
+#define GUISE_JOIN_MAX_FDS   (GUISE_JOIN_FIXED_FDS + GUISE_BELLS + GUISE_MAX_LINKS * GUISE_LINK_FDS)
 
 enum guise_join_kind {
 	GUISE_JOIN_NOW = 0,

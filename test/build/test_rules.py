@@ -40,6 +40,7 @@ MAY_USE_THE_HEAP = {
     "lib/region/ask.o": "the holder's side",
     "lib/region/bell.o": "creating a stack",
     "lib/region/create.o": "creating a stack",
+    "lib/region/image.o": "creating a stack",
     "lib/region/pump.o": "creating a stack",
     "lib/region/serve.o": "the holder's side",
     "lib/setup/linkset.o": "setting up",
