@@ -41,6 +41,7 @@ bench_sources := $(wildcard bench/*.c)
 lib_tests := $(wildcard lib/*/*_test.c)
 preload_tests := $(wildcard preload/*_test.c preload/*/*_test.c)
 holder_tests := $(wildcard holder/*_test.c holder/*/*_test.c)
+relay_tests := $(wildcard relay/*_test.c)
 capture_tests := $(wildcard capture/*_test.c)
 fuzzers := $(wildcard fuzz/*_fuzz.c)
 fuzz_sources := $(filter-out $(fuzzers),$(wildcard fuzz/*.c)) # what fuzzers share
@@ -57,7 +58,7 @@ programs := \
 # (test/isa is compiled by its test, with the kernel's assembler.)
 test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard test/*/*.c))) $(BUILD)/test/redis-server \
 	$(BUILD)/test/unpacked
-unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(capture_tests))
+unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(capture_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
 .PHONY: all fetch fetch-arm64 fetch-check arm64 help check check-all soak bench demo fuzz lint format install uninstall clean distclean FORCE
@@ -201,6 +202,9 @@ $(BUILD)/unit/preload.a: $(call test_objects,$(preload_sources)) $(BUILD)/list/p
 $(BUILD)/unit/holder.a: $(call test_objects,$(holder_sources)) $(BUILD)/list/holder $(BUILD)/list/relay
 	$(make_archive)
 
+$(BUILD)/unit/relay.a: $(call test_objects,$(relay_sources)) $(BUILD)/list/relay
+	$(make_archive)
+
 $(BUILD)/unit/capture.a: $(call test_objects,$(capture_sources)) $(BUILD)/list/capture
 	$(make_archive)
 
@@ -219,6 +223,10 @@ $(BUILD)/unit/preload/%_test: $(BUILD)/unit/obj/preload/%_test.o $(BUILD)/unit/p
 $(BUILD)/unit/holder/%_test: $(BUILD)/unit/obj/holder/%_test.o $(BUILD)/unit/holder.a $(BUILD)/unit/libguise.a
 	$(link_test)
 
+# Nothing of the holder is linked: the engine does without it.
+$(BUILD)/unit/relay/%_test: $(BUILD)/unit/obj/relay/%_test.o $(BUILD)/unit/relay.a $(BUILD)/unit/libguise.a
+	$(link_test)
+
 $(BUILD)/unit/capture/%_test: $(BUILD)/unit/obj/capture/%_test.o $(BUILD)/unit/capture.a $(BUILD)/unit/libguise.a
 	$(link_test)
 
@@ -235,7 +243,7 @@ $(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/fuzz.a 
 	$(bench_sources)))
 -include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources) \
 	$(fuzz_sources)))
--include $(patsubst %.c,$(BUILD)/unit/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(fuzzers))
+-include $(patsubst %.c,$(BUILD)/unit/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(fuzzers))
 -include $(wildcard $(BUILD)/examples/*.d $(BUILD)/test/*/*.d)
 
 # ---- the kernel, and Go -----------------------------------------------------------------------

@@ -5,91 +5,77 @@
  *
  *	outward, from the stack	a connected socket of the host, too, or a second one of
  *				the stack, where the relayed address is reached over that
- *	inward, to a published port	the port's own socket on the host, which answers
+ *	inward, to a port of the host	that port's own socket, which answers
  *				to where the first datagram came from, and from the
  *				address that it was sent to
  *
- * A conversation ends when it has been silent for SILENCE_MS, or when it is the one
- * silent for longest and there are RELAY_FLOWS already. When the host says that nobody
+ * A conversation ends when it has been silent for DATAGRAM_SILENCE_MS, or when it is the one
+ * silent for longest and there are most_flows already. When the host says that nobody
  * listens, the program in the stack is told as a host tells it, by ICMP (refusal.c).
  * The other way round nobody can be told, for only the host's kernel may: a datagram
- * to a published port that no program has bound is dropped.
+ * to a port of the host's that no program of the stack has bound is dropped.
  */
 #include "relay/datagram.h"
 
-#include "holder/relay/outward.h"
-#include "holder/relay/publish.h"
 #include "relay/refusal.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SILENCE_MS 120000
-#define DATAGRAM   65535
-#define ROUNDS     64
-#define QUEUE      (1 << 20)
-#define CONTROL    64 /* bytes: one IP_PKTINFO or IPV6_PKTINFO */
+#define DATAGRAM 65535
+#define ROUNDS   64
+#define QUEUE    (1 << 20)
+#define CONTROL  64 /* bytes: one IP_PKTINFO or IPV6_PKTINFO */
 
 struct flow {
 	struct grave grave;
-	struct flow *next, **place;
-	struct end inside, host;       /* host: closed if inward; may be of the stack */
-	struct publication *published; /* NULL: outward */
+	struct table_entry entry;
+	struct list place;       /* in the engine's flows */
+	struct end inside, host; /* host: closed if inward; may be of the stack */
+	struct end *port;        /* of the host, to which it came; NULL: outward */
 	struct sockaddr_storage client, dst;
 	char control[CONTROL]; /* inward: how to answer */
 	size_t control_len;
 	uint64_t used;
 };
 
-static void unlink_flow(struct flow *f)
-{
-	*f->place = f->next;
-	if (f->next)
-		f->next->place = f->place;
-}
-
-static void to_front(struct relay *r, struct flow *f)
-{
-	f->used = r->now;
-	f->next = r->flows;
-	f->place = &r->flows;
-	if (f->next)
-		f->next->place = &f->next;
-	r->flows = f;
-}
-
 static void used(struct flow *f)
 {
-	struct relay *r = f->inside.relay;
+	struct engine *g = f->inside.engine;
 
-	if (r->flows != f) {
-		unlink_flow(f);
-		to_front(r, f);
-	}
-	f->used = r->now;
+	list_remove(&f->place);
+	list_add_first(&g->flows, &f->place);
+	f->used = g->now;
 }
 
 static void end_flow(struct flow *f)
 {
-	struct relay *r = f->inside.relay;
+	struct engine *g = f->inside.engine;
 
 	end_close(&f->inside);
 	end_close(&f->host);
-	unlink_flow(f);
-	r->n_flows--;
-	relay_bury(r, &f->grave);
+	list_remove(&f->place);
+	table_remove(&g->flow, &f->entry);
+	engine_bury(g, &f->grave);
 }
 
-static struct flow *find(struct relay *r, const struct publication *published,
+/* The one that is silent for longest; there is one. */
+static struct flow *oldest(struct engine *g)
+{
+	return list_of(g->flows.prev, struct flow, place);
+}
+
+static struct flow *find(struct engine *g, const struct end *port,
 			 const struct sockaddr_storage *client, const struct sockaddr_storage *dst)
 {
-	struct flow *f = r->flows;
+	struct table_entry *entry;
+	struct table_key key;
 
-	while (f && (f->published != published || memcmp(&f->client, client, sizeof(*client)) ||
-		     memcmp(&f->dst, dst, sizeof(*dst))))
-		f = f->next;
-	return f;
+	table_key(&key, port, client, dst);
+	entry = table_find(&g->flow, &key);
+	return entry ? list_of(entry, struct flow, entry) : NULL;
 }
 
 void datagram_deepen(struct end *e)
@@ -101,26 +87,25 @@ void datagram_deepen(struct end *e)
 static void answer(struct end *e, uint32_t events);
 static void host_ready(struct end *e, uint32_t events);
 
-static struct flow *new_flow(struct relay *r, struct publication *published,
+static struct flow *new_flow(struct engine *g, struct end *port,
 			     const struct sockaddr_storage *client,
 			     const struct sockaddr_storage *dst)
 {
-	struct flow *oldest = r->flows, *f = calloc(1, sizeof(*f));
+	struct flow *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
-	if (r->n_flows == RELAY_FLOWS) {
-		while (oldest->next)
-			oldest = oldest->next;
-		end_flow(oldest);
-	}
-	f->published = published;
+	if (g->flow.n >= g->most_flows)
+		end_flow(oldest(g));
+	f->port = port;
 	f->client = *client;
 	f->dst = *dst;
-	end_init(&f->inside, r, true, -1, f, answer);
-	end_init(&f->host, r, false, -1, f, host_ready);
-	to_front(r, f);
-	r->n_flows++;
+	f->used = g->now;
+	end_init(&f->inside, g, true, -1, f, answer);
+	end_init(&f->host, g, false, -1, f, host_ready);
+	table_key(&f->entry.key, port, client, dst);
+	table_add(&g->flow, &f->entry);
+	list_add_first(&g->flows, &f->place);
 	return f;
 }
 
@@ -129,7 +114,7 @@ static struct flow *new_flow(struct relay *r, struct publication *published,
 /* The host says that nobody listens there. */
 static void refused(struct flow *f, size_t payload)
 {
-	refusal_send(f->inside.relay, &f->client, &f->dst, payload);
+	refusal_send(f->inside.engine, &f->client, &f->dst, payload);
 	end_flow(f);
 }
 
@@ -138,12 +123,19 @@ static bool is_refusal(long err)
 	return err == -ECONNREFUSED || err == -EHOSTUNREACH || err == -ENETUNREACH;
 }
 
-/* From the stack to the host, or to whoever asked on a published port. */
+/* What the user answers by itself to what is in scratch; 0: nothing. */
+static size_t answer_to(struct engine *g, const struct sockaddr_storage *dst, size_t n,
+			uint8_t reply[ENGINE_ANSWER])
+{
+	return g->ops->answer ? g->ops->answer(g, dst, g->scratch, n, reply) : 0;
+}
+
+/* From the stack to the host, or to whoever asked on a port of the host. */
 static void answer(struct end *e, uint32_t events)
 {
 	struct flow *f = e->owner;
-	char *buf = e->relay->scratch;
-	uint8_t reply[NAMES_ANSWER];
+	char *buf = e->engine->scratch;
+	uint8_t reply[ENGINE_ANSWER];
 	size_t length;
 	long n, sent;
 
@@ -157,13 +149,12 @@ static void answer(struct end *e, uint32_t events)
 			return;
 		}
 		used(f);
-		length = f->published ? 0
-				      : outward_answer(e->relay, &f->dst, buf, (size_t)n, reply);
+		length = f->port ? 0 : answer_to(e->engine, &f->dst, (size_t)n, reply);
 		if (length) {
 			end_call(e, sendto, reply, length, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
 			continue;
 		}
-		if (f->published) {
+		if (f->port) {
 			struct iovec iov = { buf, (size_t)n };
 			struct msghdr m = {
 				.msg_name = &f->client,
@@ -174,8 +165,7 @@ static void answer(struct end *e, uint32_t events)
 				.msg_controllen = f->control_len,
 			};
 
-			end_call(publication_end(f->published), sendmsg, &m,
-				 MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0, 0);
+			end_call(f->port, sendmsg, &m, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0, 0);
 			continue;
 		}
 		sent = end_call(&f->host, sendto, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
@@ -189,7 +179,7 @@ static void answer(struct end *e, uint32_t events)
 static void host_ready(struct end *e, uint32_t events)
 {
 	struct flow *f = e->owner;
-	char *buf = e->relay->scratch;
+	char *buf = e->engine->scratch;
 
 	(void)events;
 	for (int i = 0; i < ROUNDS; i++) {
@@ -227,16 +217,16 @@ static int open_inside(struct flow *f, const struct sockaddr_storage *own,
 	return ret ? (int)ret : end_watch(e, EPOLLIN);
 }
 
-static struct flow *begin_outward(struct relay *r, const struct sockaddr_storage *client,
+static struct flow *begin_outward(struct engine *g, const struct sockaddr_storage *client,
 				  const struct sockaddr_storage *dst, size_t payload)
 {
-	struct outward_target t;
+	struct engine_route t;
 	struct flow *f;
 	long ret;
 
-	if (!outward_map(r, dst, &t))
+	if (!g->ops->route(g, dst, &t))
 		return NULL;
-	f = new_flow(r, NULL, client, dst);
+	f = new_flow(g, NULL, client, dst);
 	if (!f)
 		return NULL;
 	f->host.inside = t.inside;
@@ -259,12 +249,12 @@ static struct flow *begin_outward(struct relay *r, const struct sockaddr_storage
 }
 
 /* Answers in the name of dst, without a conversation. */
-static void answer_at_once(struct relay *r, const struct sockaddr_storage *client,
+static void answer_at_once(struct engine *g, const struct sockaddr_storage *client,
 			   const struct sockaddr_storage *dst, const void *reply, size_t length)
 {
 	struct end e;
 
-	end_init(&e, r, true, -1, NULL, NULL);
+	end_init(&e, g, true, -1, NULL, NULL);
 	if (end_socket(&e, dst->ss_family, SOCK_DGRAM, 0) < 0)
 		return;
 	end_transparent(&e, dst->ss_family);
@@ -299,7 +289,7 @@ static bool original(struct msghdr *m, struct sockaddr_storage *dst)
 static long receive(struct end *e, struct sockaddr_storage *client, struct msghdr *m, char *control,
 		    size_t size)
 {
-	struct iovec iov = { e->relay->scratch, DATAGRAM };
+	struct iovec iov = { e->engine->scratch, DATAGRAM };
 	long n;
 
 	memset(client, 0, sizeof(*client));
@@ -320,8 +310,8 @@ void datagram_outward(struct end *e, uint32_t events)
 {
 	char control[256] __attribute__((aligned(16)));
 	struct sockaddr_storage client, dst;
-	struct relay *r = e->relay;
-	uint8_t reply[NAMES_ANSWER];
+	struct engine *g = e->engine;
+	uint8_t reply[ENGINE_ANSWER];
 	struct msghdr m;
 	struct flow *f;
 	size_t length;
@@ -334,18 +324,18 @@ void datagram_outward(struct end *e, uint32_t events)
 			return;
 		if (!original(&m, &dst))
 			continue;
-		length = outward_answer(r, &dst, r->scratch, (size_t)n, reply);
+		length = answer_to(g, &dst, (size_t)n, reply);
 		if (length) {
-			answer_at_once(r, &client, &dst, reply, length);
+			answer_at_once(g, &client, &dst, reply, length);
 			continue;
 		}
-		f = find(r, NULL, &client, &dst);
+		f = find(g, NULL, &client, &dst);
 		if (!f)
-			f = begin_outward(r, &client, &dst, (size_t)n);
+			f = begin_outward(g, &client, &dst, (size_t)n);
 		if (!f)
 			continue;
 		used(f);
-		sent = end_call(&f->host, sendto, r->scratch, n, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
+		sent = end_call(&f->host, sendto, g->scratch, n, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
 		if (is_refusal(sent))
 			refused(f, (size_t)n);
 	}
@@ -353,16 +343,16 @@ void datagram_outward(struct end *e, uint32_t events)
 
 /* ---- from the host --------------------------------------------------------------- */
 
-static struct flow *begin_inward(struct relay *r, struct publication *p,
+static struct flow *begin_inward(struct engine *g, struct end *port,
 				 const struct sockaddr_storage *client, const struct msghdr *m)
 {
 	const struct sockaddr_storage none = { 0 };
 	struct sockaddr_storage own, server;
 	struct flow *f;
 
-	if (!publication_server(r, p, &own, &server))
+	if (!g->ops->server(port, &own, &server))
 		return NULL;
-	f = new_flow(r, p, client, &none);
+	f = new_flow(g, port, client, &none);
 	if (!f)
 		return NULL;
 	if (m->msg_controllen <= sizeof(f->control)) {
@@ -379,9 +369,8 @@ void datagram_inward(struct end *e, uint32_t events)
 {
 	char control[CONTROL] __attribute__((aligned(16)));
 	const struct sockaddr_storage none = { 0 };
-	struct publication *p = e->owner;
 	struct sockaddr_storage client;
-	struct relay *r = e->relay;
+	struct engine *g = e->engine;
 	struct msghdr m;
 	struct flow *f;
 	long n, sent;
@@ -393,30 +382,33 @@ void datagram_inward(struct end *e, uint32_t events)
 			return;
 		if (n < 0) /* an answer of ours that its client did not want */
 			continue;
-		f = find(r, p, &client, &none);
+		f = find(g, e, &client, &none);
 		if (!f)
-			f = begin_inward(r, p, &client, &m);
+			f = begin_inward(g, e, &client, &m);
 		if (!f)
 			continue;
 		used(f);
-		sent = end_call(&f->inside, sendto, r->scratch, n, MSG_DONTWAIT | MSG_NOSIGNAL, 0,
+		sent = end_call(&f->inside, sendto, g->scratch, n, MSG_DONTWAIT | MSG_NOSIGNAL, 0,
 				0);
 		if (sent == -ECONNREFUSED)
 			end_flow(f);
 	}
 }
 
-void datagram_sweep(struct relay *r)
+int datagram_sweep(struct engine *g)
 {
-	for (struct flow *next, *f = r->flows; f; f = next) {
-		next = f->next;
-		if (r->now - f->used > SILENCE_MS)
-			end_flow(f);
+	while (!list_empty(&g->flows)) {
+		struct flow *f = oldest(g);
+
+		if (g->now - f->used <= DATAGRAM_SILENCE_MS)
+			return (int)(f->used + DATAGRAM_SILENCE_MS + 1 - g->now);
+		end_flow(f);
 	}
+	return -1;
 }
 
-void datagram_end_all(struct relay *r)
+void datagram_end_all(struct engine *g)
 {
-	while (r->flows)
-		end_flow(r->flows);
+	while (!list_empty(&g->flows))
+		end_flow(oldest(g));
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* UDP conversations across the relays, in both directions. */
-#ifndef GUISE_HOLDER_DATAGRAM_H
-#define GUISE_HOLDER_DATAGRAM_H
+#ifndef GUISE_RELAY_DATAGRAM_H
+#define GUISE_RELAY_DATAGRAM_H
 
-#include "holder/relay/relay.h"
+#include "relay/engine.h"
 
-/* Where the stack's side of published ports comes from: 169.254.77.2 and its like. */
-#define RELAY_SOURCE4 "169.254.77.2"
-#define RELAY_SOURCE6 "fd67:7569:7365::2"
+#define DATAGRAM_SILENCE_MS 120000
 
-/* The first datagrams of conversations: from the stack, from the host. */
+/*
+ * What ends call that are ready: one of the stack, a transparent socket that says where a
+ * datagram was sent to (IP_RECVORIGDSTADDR), which gets the first datagrams of conversations;
+ * one of the host, which gets all of them, for the program that ops->server names.
+ */
 void datagram_outward(struct end *e, uint32_t events);
 void datagram_inward(struct end *e, uint32_t events);
 
@@ -17,8 +19,9 @@ void datagram_inward(struct end *e, uint32_t events);
  * a socket with a long queue. */
 void datagram_deepen(struct end *e);
 
-/* Ends those that have been silent for long. */
-void datagram_sweep(struct relay *r);
-void datagram_end_all(struct relay *r);
+/* Ends those that have been silent for long; ms until it is the next one's turn, -1: there
+ * is none. */
+int datagram_sweep(struct engine *g);
+void datagram_end_all(struct engine *g);
 
 #endif

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Ends of relays: sockets of the stack and of the host, handled alike. */
+/* Ends of connections: sockets of the stack and of the host, handled alike. */
 #include "relay/end.h"
 
-#include "holder/relay/relay.h"
+#include "relay/engine.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 
-void end_init(struct end *e, struct relay *r, bool inside, int fd, void *owner,
+void end_init(struct end *e, struct engine *g, bool inside, int fd, void *owner,
 	      void (*ready)(struct end *e, uint32_t events))
 {
 	*e = (struct end){
-		.relay = r,
+		.engine = g,
 		.owner = owner,
 		.ready = ready,
 		.fd = fd,
@@ -24,8 +24,8 @@ int end_socket(struct end *e, int family, int type, int protocol)
 	long fd;
 
 	type |= SOCK_NONBLOCK | SOCK_CLOEXEC;
-	fd = e->inside ? guise_call(relay_stack(e->relay), GUISE_NR_socket, family, type, protocol,
-				    0, 0, 0)
+	fd = e->inside ? guise_call(engine_stack(e->engine), GUISE_NR_socket, family, type,
+				    protocol, 0, 0, 0)
 		       : host_sys(SYS_socket, family, type, protocol);
 	if (fd >= 0)
 		e->fd = (int)fd;
@@ -49,11 +49,13 @@ int end_watch(struct end *e, uint32_t events)
 	int op = !events ? EPOLL_CTL_DEL : e->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 	long ret;
 
+	if (e->rest.next)
+		list_remove(&e->rest);
 	if (events == e->watched)
 		return 0;
-	ret = e->inside ? guise_call(e->relay->s, GUISE_NR_epoll_ctl, e->relay->stack_epoll, op,
+	ret = e->inside ? guise_call(e->engine->s, GUISE_NR_epoll_ctl, e->engine->stack_epoll, op,
 				     e->fd, (long)&ev, 0, 0)
-			: host_sys(SYS_epoll_ctl, e->relay->host_epoll, op, e->fd, &ev);
+			: host_sys(SYS_epoll_ctl, e->engine->host_epoll, op, e->fd, &ev);
 	if (!ret)
 		e->watched = events;
 	return (int)ret;
@@ -73,6 +75,8 @@ void end_close(struct end *e)
 {
 	if (e->fd < 0)
 		return;
+	if (e->rest.next)
+		list_remove(&e->rest);
 	end_call(e, close, 0, 0, 0, 0, 0);
 	e->fd = -1;
 	e->watched = 0;

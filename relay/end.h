@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One end of a relay: a descriptor of the stack, or one of the host, and what is
- * to happen when it is ready. No call here waits.
+ * One end of a connection, or a listener: a descriptor of the stack, or one of the host,
+ * and what is to happen when it is ready. No call here waits.
  */
-#ifndef GUISE_HOLDER_END_H
-#define GUISE_HOLDER_END_H
+#ifndef GUISE_RELAY_END_H
+#define GUISE_RELAY_END_H
 
 #include "guise/guise.h"
 #include "guise/syscall.h"
 #include "host/sys.h"
+#include "relay/list.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-struct relay;
+struct engine;
 
 struct end {
-	struct relay *relay;
+	struct engine *engine;
 	void *owner;
 	void (*ready)(struct end *e, uint32_t events);
 	int fd;      /* -1: closed */
 	bool inside; /* of the stack */
-	bool rests;  /* a listener that nobody looks at for a while */
 	uint32_t watched;
+	struct list rest; /* of a listener that nobody looks at for a while: engine_rest() */
 };
 
-struct guise_stack *relay_stack(const struct relay *r);
+struct guise_stack *engine_stack(const struct engine *g);
 
 /* The call of that name on the end's descriptor, with five more arguments. */
 #define end_call(e, name, b, c, d, x, f)                                                          \
-	((e)->inside ? guise_call(relay_stack((e)->relay), GUISE_NR_##name, (e)->fd, (long)(b),   \
+	((e)->inside ? guise_call(engine_stack((e)->engine), GUISE_NR_##name, (e)->fd, (long)(b), \
 				  (long)(c), (long)(d), (long)(x), (long)(f))                     \
 		     : host_sys6(SYS_##name, (e)->fd, (long)(b), (long)(c), (long)(d), (long)(x), \
 				 (long)(f)))
 
-void end_init(struct end *e, struct relay *r, bool inside, int fd, void *owner,
+void end_init(struct end *e, struct engine *g, bool inside, int fd, void *owner,
 	      void (*ready)(struct end *e, uint32_t events));
 /* Opens a socket that does not wait; fd or -errno, which is also e->fd if not negative. */
 int end_socket(struct end *e, int family, int type, int protocol);

@@ -16,20 +16,20 @@
 #include <netinet/udp.h>
 #include <string.h>
 
-int refusal_begin(struct relay *r)
+int refusal_begin(struct engine *g)
 {
 	for (int k = 0; k < 2; k++) {
 		int err;
 
-		end_init(&r->icmp[k], r, true, -1, NULL, NULL);
-		err = end_socket(&r->icmp[k], k ? AF_INET6 : AF_INET, SOCK_RAW,
+		end_init(&g->icmp[k], g, true, -1, NULL, NULL);
+		err = end_socket(&g->icmp[k], k ? AF_INET6 : AF_INET, SOCK_RAW,
 				 k ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
 		if (err < 0)
 			return guise_fail(-err, "no raw socket for the relays: %s", strerror(-err));
 		/* It only sends; what comes in must not pile up. */
-		end_option(&r->icmp[k], SOL_SOCKET, SO_RCVBUF, 1);
+		end_option(&g->icmp[k], SOL_SOCKET, SO_RCVBUF, 1);
 		if (k)
-			end_option(&r->icmp[k], IPPROTO_IPV6, IPV6_FREEBIND, 1);
+			end_option(&g->icmp[k], IPPROTO_IPV6, IPV6_FREEBIND, 1);
 	}
 	return 0;
 }
@@ -81,7 +81,7 @@ static void send_from(struct end *e, const void *packet, size_t n,
 	end_call(e, sendmsg, &m, MSG_DONTWAIT, 0, 0, 0);
 }
 
-static void send4(struct relay *r, const struct sockaddr_storage *client,
+static void send4(struct engine *g, const struct sockaddr_storage *client,
 		  const struct sockaddr_storage *dst, size_t payload)
 {
 	struct {
@@ -101,10 +101,10 @@ static void send4(struct relay *r, const struct sockaddr_storage *client,
 	p.ip.check = checksum(&p.ip, sizeof(p.ip));
 	fill_udp(&p.udp, client, dst, payload);
 	p.icmp.checksum = checksum(&p, sizeof(p));
-	send_from(&r->icmp[0], &p, sizeof(p), client, IPPROTO_IP, IP_PKTINFO, &from, sizeof(from));
+	send_from(&g->icmp[0], &p, sizeof(p), client, IPPROTO_IP, IP_PKTINFO, &from, sizeof(from));
 }
 
-static void send6(struct relay *r, const struct sockaddr_storage *client,
+static void send6(struct engine *g, const struct sockaddr_storage *client,
 		  const struct sockaddr_storage *dst, size_t payload)
 {
 	struct {
@@ -122,15 +122,15 @@ static void send6(struct relay *r, const struct sockaddr_storage *client,
 	p.ip.ip6_src = ((const struct sockaddr_in6 *)client)->sin6_addr;
 	p.ip.ip6_dst = ((const struct sockaddr_in6 *)dst)->sin6_addr;
 	fill_udp(&p.udp, client, dst, payload);
-	send_from(&r->icmp[1], &p, sizeof(p), client, IPPROTO_IPV6, IPV6_PKTINFO, &from,
+	send_from(&g->icmp[1], &p, sizeof(p), client, IPPROTO_IPV6, IPV6_PKTINFO, &from,
 		  sizeof(from));
 }
 
-void refusal_send(struct relay *r, const struct sockaddr_storage *client,
+void refusal_send(struct engine *g, const struct sockaddr_storage *client,
 		  const struct sockaddr_storage *dst, size_t payload)
 {
 	if (dst->ss_family == AF_INET)
-		send4(r, client, dst, payload);
+		send4(g, client, dst, payload);
 	else
-		send6(r, client, dst, payload);
+		send6(g, client, dst, payload);
 }

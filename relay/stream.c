@@ -15,6 +15,7 @@
 #include "relay/stream.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,8 @@ struct direction {
 
 struct stream {
 	struct grave grave;
-	struct stream *next, **place;
-	struct relay *relay;
+	struct list place; /* in the engine's streams */
+	struct engine *engine;
 	struct end end[2];       /* near, far */
 	struct direction way[2]; /* from end[k] */
 	bool connecting;
@@ -42,15 +43,13 @@ struct stream {
 
 static void forget(struct stream *st)
 {
-	*st->place = st->next;
-	if (st->next)
-		st->next->place = st->place;
-	st->relay->n_streams--;
+	list_remove(&st->place);
+	st->engine->n_streams--;
 	if (!st->way[0].shut)
-		__atomic_sub_fetch(&st->relay->busy, 1, __ATOMIC_RELEASE);
+		__atomic_sub_fetch(&st->engine->busy, 1, __ATOMIC_RELEASE);
 	free(st->way[0].kept);
 	free(st->way[1].kept);
-	relay_bury(st->relay, &st->grave);
+	engine_bury(st->engine, &st->grave);
 }
 
 static void abort_both(struct stream *st)
@@ -90,7 +89,7 @@ static bool move(struct stream *st, int k)
 {
 	struct direction *w = &st->way[k];
 	struct end *from = &st->end[k], *to = &st->end[!k];
-	char *scratch = st->relay->scratch;
+	char *scratch = st->engine->scratch;
 	long n, sent;
 	int flags;
 
@@ -110,7 +109,7 @@ static bool move(struct stream *st, int k)
 		if (w->eof)
 			break;
 		flags = w->urgent && at_mark(from) ? MSG_OOB : 0;
-		n = end_call(from, recvfrom, scratch, flags ? 1 : RELAY_CHUNK, MSG_DONTWAIT, 0, 0);
+		n = end_call(from, recvfrom, scratch, flags ? 1 : ENGINE_CHUNK, MSG_DONTWAIT, 0, 0);
 		if (n == -EAGAIN)
 			break;
 		if (n < 0)
@@ -134,7 +133,7 @@ static bool move(struct stream *st, int k)
 		end_call(to, shutdown, SHUT_WR, 0, 0, 0, 0);
 		w->shut = true;
 		if (!k)
-			__atomic_sub_fetch(&st->relay->busy, 1, __ATOMIC_RELEASE);
+			__atomic_sub_fetch(&st->engine->busy, 1, __ATOMIC_RELEASE);
 	}
 	return true;
 }
@@ -180,12 +179,12 @@ static void ready(struct end *e, uint32_t events)
 
 bool stream_join(const struct end *near, const struct end *far, bool connecting)
 {
-	struct relay *r = near->relay;
-	struct stream *st = r->n_streams < RELAY_STREAMS ? calloc(1, sizeof(*st)) : NULL;
+	struct engine *g = near->engine;
+	struct stream *st = g->n_streams < g->most_streams ? calloc(1, sizeof(*st)) : NULL;
 	struct end end[2];
 
-	end_init(&end[0], r, near->inside, near->fd, st, ready);
-	end_init(&end[1], r, far->inside, far->fd, st, ready);
+	end_init(&end[0], g, near->inside, near->fd, st, ready);
+	end_init(&end[1], g, far->inside, far->fd, st, ready);
 	for (int k = 0; k < 2; k++) {
 		end_option(&end[k], IPPROTO_TCP, TCP_NODELAY, 1);
 		end_option(&end[k], SOL_SOCKET, SO_OOBINLINE, 1);
@@ -200,16 +199,12 @@ bool stream_join(const struct end *near, const struct end *far, bool connecting)
 		end_reset(&end[1]);
 		return false;
 	}
-	st->relay = r;
+	st->engine = g;
 	memcpy(st->end, end, sizeof(end));
 	st->connecting = connecting;
-	st->next = r->streams;
-	st->place = &r->streams;
-	if (st->next)
-		st->next->place = &st->next;
-	r->streams = st;
-	r->n_streams++;
-	__atomic_add_fetch(&r->busy, 1, __ATOMIC_RELEASE);
+	list_add_first(&g->streams, &st->place);
+	g->n_streams++;
+	__atomic_add_fetch(&g->busy, 1, __ATOMIC_RELEASE);
 	if (connecting ? end_watch(&st->end[0], EPOLLOUT) : !watch(st)) {
 		abort_both(st);
 		return false;
@@ -217,10 +212,10 @@ bool stream_join(const struct end *near, const struct end *far, bool connecting)
 	return true;
 }
 
-void stream_end_all(struct relay *r)
+void stream_end_all(struct engine *g)
 {
-	while (r->streams) {
-		struct stream *st = r->streams;
+	while (!list_empty(&g->streams)) {
+		struct stream *st = list_of(g->streams.next, struct stream, place);
 
 		/* All that came from the near end is the far one's to deliver. */
 		if (st->way[0].shut)

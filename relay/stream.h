@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A TCP connection of the stack and another one, of the host or of the stack, joined. */
-#ifndef GUISE_HOLDER_STREAM_H
-#define GUISE_HOLDER_STREAM_H
+#ifndef GUISE_RELAY_STREAM_H
+#define GUISE_RELAY_STREAM_H
 
-#include "holder/relay/relay.h"
+#include "relay/engine.h"
 
 /*
  * Takes over both descriptors: near is the one on which a program of the stack, or a
@@ -11,6 +11,6 @@
  * False when there are too many, or no memory: both have been reset.
  */
 bool stream_join(const struct end *near, const struct end *far, bool connecting);
-void stream_end_all(struct relay *r);
+void stream_end_all(struct engine *g);
 
 #endif

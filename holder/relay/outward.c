@@ -48,7 +48,8 @@
 
 struct pending {
 	struct grave grave;
-	struct pending *next, **place;
+	struct table_entry entry;
+	struct list place;    /* in the relay's pendings */
 	struct end onward;    /* its own end of the connection that it makes */
 	struct end questions; /* ... and of that which the program has made: see below */
 	struct sockaddr_storage client, dst;
@@ -105,34 +106,54 @@ static bool is_resolver(const struct relay *r, const struct sockaddr_storage *ds
 	return false;
 }
 
-size_t outward_answer(struct relay *r, const struct sockaddr_storage *dst, const void *query,
+bool outward_route(struct engine *g, const struct sockaddr_storage *dst, struct engine_route *route)
+{
+	struct outward_target t;
+
+	if (!outward_map(relay_of(g), dst, &t))
+		return false;
+	route->to = t.to;
+	route->inside = t.inside;
+	return true;
+}
+
+_Static_assert(NAMES_ANSWER <= ENGINE_ANSWER, "the engine has room for the answers");
+
+size_t outward_answer(struct engine *g, const struct sockaddr_storage *dst, const void *query,
 		      size_t length, uint8_t answer[NAMES_ANSWER])
 {
+	const struct relay *r = relay_of(g);
+
 	return r->names.n && is_resolver(r, dst) ? names_answer(&r->names, query, length, answer)
 						 : 0;
 }
 
 static void give_up(struct pending *p)
 {
-	struct relay *r = p->onward.relay;
-
 	end_close(&p->onward);
 	end_close(&p->questions);
-	*p->place = p->next;
-	if (p->next)
-		p->next->place = p->place;
-	r->pendings--;
-	relay_bury(r, &p->grave);
+	list_remove(&p->place);
+	table_remove(&relay_of(p->onward.engine)->pending, &p->entry);
+	engine_bury(p->onward.engine, &p->grave);
+}
+
+/* Packets do not say which link an address is of; accept() does. */
+static void pending_key(struct table_key *key, const struct sockaddr_storage *client,
+			const struct sockaddr_storage *dst)
+{
+	table_key(key, NULL, client, dst);
+	key->scope[0] = key->scope[1] = 0;
 }
 
 static struct pending *find(struct relay *r, const struct sockaddr_storage *client,
 			    const struct sockaddr_storage *dst)
 {
-	struct pending *p = r->pending;
+	struct table_entry *entry;
+	struct table_key key;
 
-	while (p && (!same(&p->client, client) || !same(&p->dst, dst)))
-		p = p->next;
-	return p;
+	pending_key(&key, client, dst);
+	entry = table_find(&r->pending, &key);
+	return entry ? list_of(entry, struct pending, entry) : NULL;
 }
 
 /* ---- the queue ----------------------------------------------------------------- */
@@ -190,7 +211,7 @@ static uint32_t mark_of(int err)
 /* How the onward connection went. */
 static void decide(struct pending *p, int err)
 {
-	verdict(p->onward.relay, p->packet, mark_of(err));
+	verdict(relay_of(p->onward.engine), p->packet, mark_of(err));
 	if (err) {
 		give_up(p);
 		return;
@@ -223,7 +244,7 @@ static bool is_own(const struct relay *r, const struct sockaddr_storage *a)
 /* A socket that is connected, or about to be (-EINPROGRESS); else -errno. */
 static long connect_onward(struct pending *p, uint32_t interface)
 {
-	struct relay *r = p->onward.relay;
+	struct relay *r = relay_of(p->onward.engine);
 	const struct guests *g = &r->guests;
 	struct outward_target t = { .inside = true };
 	bool guests = guests_interface(g);
@@ -270,23 +291,21 @@ static void request(struct relay *r, uint32_t packet, uint32_t interface,
 		verdict(r, packet, p->connected ? RULESET_GO : 0);
 		return;
 	}
-	p = r->pendings < MOST && r->n_streams < RELAY_STREAMS ? calloc(1, sizeof(*p)) : NULL;
+	if (r->pending.n < MOST && r->engine.n_streams < r->engine.most_streams)
+		p = calloc(1, sizeof(*p));
 	if (!p) {
 		verdict(r, packet, 0);
 		return;
 	}
-	end_init(&p->onward, r, false, -1, p, onward_ready);
-	end_init(&p->questions, r, true, -1, p, question_ready);
+	end_init(&p->onward, &r->engine, false, -1, p, onward_ready);
+	end_init(&p->questions, &r->engine, true, -1, p, question_ready);
 	p->client = *client;
 	p->dst = *dst;
 	p->packet = packet;
-	p->since = r->now;
-	p->next = r->pending;
-	p->place = &r->pending;
-	if (p->next)
-		p->next->place = &p->next;
-	r->pending = p;
-	r->pendings++;
+	p->since = r->engine.now;
+	pending_key(&p->entry.key, client, dst);
+	table_add(&r->pending, &p->entry);
+	list_add_first(&r->pendings, &p->place);
 	ret = connect_onward(p, interface);
 	if (ret == -EINPROGRESS) {
 		ret = end_watch(&p->onward, EPOLLOUT);
@@ -370,7 +389,7 @@ static void queue_ready(struct end *e, uint32_t events)
 	while ((n = end_call(e, recvfrom, buf, sizeof(buf), MSG_DONTWAIT, 0, 0)) > 0)
 		for (h = (void *)buf; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n))
 			if (h->nlmsg_type == (NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET))
-				queued(e->relay, h);
+				queued(relay_of(e->engine), h);
 }
 
 static int open_queue(struct relay *r)
@@ -383,7 +402,7 @@ static int open_queue(struct relay *r)
 	struct guise_nl m;
 	long ret;
 
-	end_init(&r->queue, r, true, -1, NULL, queue_ready);
+	end_init(&r->queue, &r->engine, true, -1, NULL, queue_ready);
 	ret = end_socket(&r->queue, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
 	if (ret < 0)
 		return (int)ret;
@@ -440,7 +459,7 @@ static void question_ready(struct end *e, uint32_t events)
 		join_resolver(p);
 		return;
 	}
-	length_of_answer = outward_answer(e->relay, &p->dst, query + 2, length, answer + 2);
+	length_of_answer = outward_answer(e->engine, &p->dst, query + 2, length, answer + 2);
 	if (!length_of_answer) {
 		join_resolver(p);
 		return;
@@ -459,11 +478,12 @@ static void hear_questions(struct pending *p, int fd)
 	if (end_watch(&p->questions, EPOLLIN))
 		join_resolver(p);
 	else
-		p->since = p->onward.relay->now;
+		p->since = p->onward.engine->now;
 }
 
 static void listener_ready(struct end *e, uint32_t events)
 {
+	struct relay *r = relay_of(e->engine);
 	struct sockaddr_storage client, dst;
 	struct pending *p;
 
@@ -479,15 +499,15 @@ static void listener_ready(struct end *e, uint32_t events)
 		if (fd == -ECONNABORTED || fd == -EINTR)
 			continue;
 		if (fd < 0) {
-			relay_rest(e, fd);
+			engine_rest(e, fd);
 			return;
 		}
-		end_init(&accepted, e->relay, true, (int)fd, NULL, NULL);
+		end_init(&accepted, e->engine, true, (int)fd, NULL, NULL);
 		end_call(&accepted, getsockname, &dst, &dst_len, 0, 0, 0);
-		p = find(e->relay, &client, &dst);
+		p = find(r, &client, &dst);
 		if (!p || !p->connected || p->questions.fd >= 0)
 			end_reset(&accepted);
-		else if (p->resolver && e->relay->names.n)
+		else if (p->resolver && r->names.n)
 			hear_questions(p, (int)fd);
 		else
 			join(p, &accepted);
@@ -529,8 +549,8 @@ int outward_begin(struct relay *r)
 	int err = open_queue(r);
 
 	for (int k = 0; k < 2 && !err; k++) {
-		end_init(&r->listener[k], r, true, -1, NULL, listener_ready);
-		end_init(&r->datagrams[k], r, true, -1, NULL, datagram_outward);
+		end_init(&r->listener[k], &r->engine, true, -1, NULL, listener_ready);
+		end_init(&r->datagrams[k], &r->engine, true, -1, NULL, datagram_outward);
 		err = open_listener(&r->listener[k], k, SOCK_STREAM, &stream_port[k]);
 		if (!err)
 			err = open_listener(&r->datagrams[k], k, SOCK_DGRAM, &datagram_port[k]);
@@ -538,17 +558,19 @@ int outward_begin(struct relay *r)
 	if (err)
 		return guise_fail(-err, "the sockets of the relays: %s", strerror(-err));
 	for (unsigned int i = 0; i < r->maps && !err; i++)
-		err = ruleset_local(r->s, &r->map[i].from);
+		err = ruleset_local(r->engine.s, &r->map[i].from);
 	if (!err && guests_interface(&r->guests))
-		err = guests_begin(&r->guests, r->s);
+		err = guests_begin(&r->guests, r->engine.s);
 	return err ? err : ruleset_apply(r, stream_port, datagram_port);
 }
 
 void outward_sweep(struct relay *r)
 {
-	for (struct pending *next, *p = r->pending; p; p = next) {
-		next = p->next;
-		if (!p->connected || r->now - p->since <= PATIENCE_MS)
+	for (struct list *next, *at = r->pendings.next; at != &r->pendings; at = next) {
+		struct pending *p = list_of(at, struct pending, place);
+
+		next = at->next;
+		if (!p->connected || r->engine.now - p->since <= PATIENCE_MS)
 			continue;
 		if (p->questions.fd >= 0)
 			join_resolver(p);
@@ -559,6 +581,7 @@ void outward_sweep(struct relay *r)
 
 void outward_end(struct relay *r)
 {
-	while (r->pending)
-		give_up(r->pending);
+	while (!list_empty(&r->pendings))
+		give_up(list_of(r->pendings.next, struct pending, place));
+	table_end(&r->pending);
 }

@@ -21,11 +21,15 @@ struct outward_target {
 /* False if that address of the stack is not relayed. */
 bool outward_map(struct relay *r, const struct sockaddr_storage *dst, struct outward_target *t);
 
+/* The same, for datagrams: the engine asks. */
+bool outward_route(struct engine *g, const struct sockaddr_storage *dst,
+		   struct engine_route *route);
+
 /*
  * What is sent to dst may be a question that the relay answers by itself: the answer's length,
  * or 0. names.h has the rest.
  */
-size_t outward_answer(struct relay *r, const struct sockaddr_storage *dst, const void *query,
+size_t outward_answer(struct engine *g, const struct sockaddr_storage *dst, const void *query,
 		      size_t length, uint8_t answer[NAMES_ANSWER]);
 
 /* Addresses and ports of a TCP packet of n bytes; false if it is none. */

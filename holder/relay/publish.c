@@ -41,11 +41,6 @@ struct publication {
 	bool udp, listening;
 };
 
-struct end *publication_end(struct publication *p)
-{
-	return &p->host;
-}
-
 static bool offer(struct relay *r, const struct publication *p, int family, const void *addr,
 		  struct sockaddr_storage *own, struct sockaddr_storage *server)
 {
@@ -64,12 +59,14 @@ static bool offer(struct relay *r, const struct publication *p, int family, cons
 		inet_pton(AF_INET6, RELAY_SOURCE6, &o6->sin6_addr);
 	}
 	return guests_interface(&r->guests) ? guests_serve(&r->guests, p->udp, server)
-					    : served(r->s, p->udp, own, server);
+					    : served(r->engine.s, p->udp, own, server);
 }
 
-bool publication_server(struct relay *r, const struct publication *p, struct sockaddr_storage *own,
+bool publication_server(struct end *port, struct sockaddr_storage *own,
 			struct sockaddr_storage *server)
 {
+	const struct publication *p = port->owner;
+	struct relay *r = relay_of(port->engine);
 	const struct in_addr loopback = { htonl(INADDR_LOOPBACK) };
 	const struct sockaddr_in *in = (const void *)&r->guests.address[0];
 	const struct sockaddr_in6 *in6 = (const void *)&r->guests.address[1];
@@ -91,28 +88,27 @@ bool publication_server(struct relay *r, const struct publication *p, struct soc
 
 static void unserved(struct publication *p)
 {
-	struct relay *r = p->host.relay;
+	struct relay *r = relay_of(p->host.engine);
 
 	end_watch(&p->host, 0);
-	p->host.rests = false;
 	end_call(&p->host, shutdown, SHUT_RD, 0, 0, 0, 0);
 	end_option(&p->host, SOL_SOCKET, SO_REUSEADDR, 0);
 	p->listening = false;
 	r->probes = 0;
-	r->probed = 0;
+	r->look = 0;
 }
 
 /* Connects a client inside; false if nobody serves any more. */
 static bool carry(struct publication *p, int host)
 {
 	struct sockaddr_storage own, server;
-	struct relay *r = p->host.relay;
+	struct engine *g = p->host.engine;
 	struct end inside, outside;
 	long ret;
 
-	end_init(&inside, r, true, -1, NULL, NULL);
-	end_init(&outside, r, false, host, NULL, NULL);
-	if (!publication_server(r, p, &own, &server)) {
+	end_init(&inside, g, true, -1, NULL, NULL);
+	end_init(&outside, g, false, host, NULL, NULL);
+	if (!publication_server(&p->host, &own, &server)) {
 		end_reset(&outside);
 		return false;
 	}
@@ -146,7 +142,7 @@ static void listener_ready(struct end *e, uint32_t events)
 		if (fd == -ECONNABORTED || fd == -EINTR)
 			continue;
 		if (fd < 0) {
-			relay_rest(e, fd);
+			engine_rest(e, fd);
 			return;
 		}
 		if (!carry(p, (int)fd)) {
@@ -162,7 +158,7 @@ struct publication *publication_new(struct relay *r, int fd, bool udp, unsigned 
 
 	if (!p)
 		return NULL;
-	end_init(&p->host, r, false, fd, p, udp ? datagram_inward : listener_ready);
+	end_init(&p->host, &r->engine, false, fd, p, udp ? datagram_inward : listener_ready);
 	p->udp = udp;
 	p->port = htons((uint16_t)port);
 	return p;
@@ -199,17 +195,18 @@ int publication_look(struct relay *r)
 {
 	unsigned int wait = LOOK_MS + r->probes * 2;
 	struct sockaddr_storage own, server;
-	bool waiting = false, due;
+	bool waiting = false;
 
-	if (wait > LOOK_MOST_MS)
-		wait = LOOK_MOST_MS;
-	due = r->now - r->probed >= wait;
+	if (r->look == UINT64_MAX)
+		return -1;
+	if (r->engine.now < r->look)
+		return (int)(r->look - r->engine.now);
 	for (unsigned int i = 0; i < r->publications; i++) {
 		struct publication *p = r->publication[i];
 
 		if (p->udp || p->listening)
 			continue;
-		if (!due || !publication_server(r, p, &own, &server)) {
+		if (!publication_server(&p->host, &own, &server)) {
 			waiting = true;
 			continue;
 		}
@@ -219,10 +216,9 @@ int publication_look(struct relay *r)
 		if (!p->listening)
 			waiting = true;
 	}
-	if (due) {
-		r->probed = r->now;
-		r->probes += r->probes < LOOK_MOST_MS;
-		return waiting ? (int)wait : -1;
-	}
-	return waiting ? (int)(r->probed + wait - r->now) : -1;
+	if (wait > LOOK_MOST_MS)
+		wait = LOOK_MOST_MS;
+	r->probes += r->probes < LOOK_MOST_MS;
+	r->look = waiting ? r->engine.now + wait : UINT64_MAX;
+	return waiting ? (int)wait : -1;
 }

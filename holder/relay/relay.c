@@ -6,21 +6,15 @@
  *	outward.c	from the stack to an address that stands for one of the host's:
  *			its localhost, its resolvers; from guests to anywhere
  *	publish.c	from the host to a port of the stack
- *	stream.c	TCP, once both ends are connected
- *	datagram.c	UDP, both ways
+ *	engine.c	(in relay/) carries on what these have begun, and UDP
  *
- * One thread does all of it, and never waits for anything but the next event: it sleeps
- * in the stack on an epoll of the stack's, with an epoll of the host's beside it. It
+ * One thread does all of it, and never waits for anything but the engine's next event. It
  * waits in the background (region/wait.c): a program's own waits see frames first. Where
  * there are guests it sees them first itself, for they wait elsewhere.
  *
  * Everything is bounded: streams, flows, requests, and for each stream what is kept.
  * The host's sockets are closed with the stack; what a program sent before it ended is
  * carried on until the holder has drained the stack (drain.c asks relay_busy()).
- *
- * An object that ends may still be named by an event that was fetched together with
- * the one that ended it; it is therefore freed at the end of the turn, and its closed
- * descriptors say that nothing is to be done.
  */
 #include "holder/relay/relay.h"
 
@@ -29,7 +23,6 @@
 #include "holder/relay/publish.h"
 #include "relay/refusal.h"
 #include "holder/relay/ruleset.h"
-#include "relay/stream.h"
 
 #include "region/stack.h"
 #include "region/wait.h"
@@ -40,40 +33,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <time.h>
 
-#define EVENTS   64
 #define SWEEP_MS 5000
-#define REST_MS  100
-
-struct guise_stack *relay_stack(const struct relay *r)
-{
-	return r->s;
-}
-
-uint64_t relay_clock_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-void relay_bury(struct relay *r, struct grave *g)
-{
-	g->next = r->graves;
-	r->graves = g;
-}
-
-static void free_graves(struct relay *r)
-{
-	while (r->graves) {
-		struct grave *g = r->graves;
-
-		r->graves = g->next;
-		free(g);
-	}
-}
 
 /* ---- the plan -------------------------------------------------------------------- */
 
@@ -198,16 +159,6 @@ bool relay_wanted(const struct relay *r)
 
 /* ---- the thread ------------------------------------------------------------------ */
 
-static void dispatch(const struct epoll_event *ev, long n)
-{
-	for (long i = 0; i < n; i++) {
-		struct end *e = ev[i].data.ptr;
-
-		if (e->fd >= 0)
-			e->ready(e, ev[i].events);
-	}
-}
-
 static void unpublish(struct relay *r)
 {
 	for (unsigned int i = 0; i < r->publications; i++)
@@ -217,81 +168,34 @@ static void unpublish(struct relay *r)
 
 static void told(struct end *e, uint32_t events)
 {
+	struct relay *r = relay_of(e->engine);
 	uint64_t count;
 
 	(void)events;
 	host_sys(SYS_read, e->fd, &count, sizeof(count));
-	if (__atomic_load_n(&e->relay->unpublished, __ATOMIC_ACQUIRE)) {
-		datagram_end_all(e->relay);
-		unpublish(e->relay);
+	if (__atomic_load_n(&r->unpublished, __ATOMIC_ACQUIRE)) {
+		datagram_end_all(e->engine);
+		unpublish(r);
 	}
 }
 
-void relay_rest(struct end *listener, long err)
+static int sooner(int a, int b)
 {
-	if ((err != -EMFILE && err != -ENFILE && err != -ENOBUFS && err != -ENOMEM) ||
-	    end_watch(listener, 0))
-		return;
-	listener->rests = true;
-	if (!listener->relay->rested)
-		listener->relay->rested = listener->relay->now;
-}
-
-static void wake_listener(struct end *e)
-{
-	if (!e->rests)
-		return;
-	e->rests = false;
-	relay_rest(e, end_watch(e, EPOLLIN));
-}
-
-static void wake_listeners(struct relay *r)
-{
-	r->rested = 0;
-	for (unsigned int i = 0; i < r->publications; i++)
-		wake_listener(publication_end(r->publication[i]));
-	for (int k = 0; k < 2; k++)
-		wake_listener(&r->listener[k]);
+	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
 /* What is done when its time has come; ms until then, -1: never. */
 static int timers(struct relay *r)
 {
-	int wait = publication_look(r);
+	int wait = engine_timers(&r->engine);
 
-	if (r->now - r->swept >= SWEEP_MS) {
-		r->swept = r->now;
+	if (r->engine.now - r->swept >= SWEEP_MS) {
+		r->swept = r->engine.now;
 		outward_sweep(r);
-		datagram_sweep(r);
 	}
-	if (r->rested && r->now - r->rested >= REST_MS)
-		wake_listeners(r);
-	if (r->rested && (wait < 0 || wait > REST_MS))
-		wait = REST_MS;
-	if ((r->flows || r->pending) && (wait < 0 || wait > SWEEP_MS))
-		wait = SWEEP_MS;
-	return wait;
-}
-
-static void turn(struct relay *r)
-{
-	struct epoll_event ev[EVENTS];
-	struct pollfd host = { .fd = r->host_epoll, .events = POLLIN };
-	int beside, wait;
-	long n;
-
-	r->now = relay_clock_ms();
-	wait = timers(r);
-	n = guise_call_polling(r->s, &host, 1, &beside, GUISE_NR_epoll_pwait, r->stack_epoll,
-			       (long)ev, EVENTS, wait, 0, 8);
-	if (n == -ENETDOWN) {
-		__atomic_store_n(&r->stop, true, __ATOMIC_RELEASE);
-		return;
-	}
-	dispatch(ev, n);
-	n = host_sys(SYS_epoll_pwait, r->host_epoll, ev, EVENTS, 0, NULL, 8);
-	dispatch(ev, n);
-	free_graves(r);
+	if (!list_empty(&r->pendings))
+		wait = sooner(wait, SWEEP_MS);
+	return sooner(wait, publication_look(r));
 }
 
 static void *serve(void *arg)
@@ -301,13 +205,11 @@ static void *serve(void *arg)
 	/* Guests have no waits in the stack but this one. */
 	if (!guests_interface(&r->guests))
 		guise_wait_in_background();
-	while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE))
-		turn(r);
-	stream_end_all(r);
-	datagram_end_all(r);
+	while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE) && engine_turn(&r->engine, timers(r)))
+		;
 	outward_end(r);
+	engine_end(&r->engine);
 	unpublish(r);
-	free_graves(r);
 	return NULL;
 }
 
@@ -324,20 +226,32 @@ static void raise_limit(struct guise_stack *s)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int begin(struct relay *r)
+static const struct engine_ops ops = {
+	.route = outward_route,
+	.answer = outward_answer,
+	.server = publication_server,
+};
+
+static int begin(struct relay *r, struct guise_stack *s)
 {
 	struct sockaddr_storage own;
-	int err = 0, fd;
+	int err, fd;
 
-	r->stack_epoll = guise_epoll_create(r->s, EPOLL_CLOEXEC);
-	r->host_epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
+	r->engine.ops = &ops;
+	r->engine.most_streams = RELAY_STREAMS;
+	r->engine.most_flows = RELAY_FLOWS;
+	list_init(&r->pendings);
+	table_begin(&r->pending);
+	err = engine_begin(&r->engine, s);
+	if (err)
+		return err;
 	fd = (int)host_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (r->stack_epoll < 0 || r->host_epoll < 0 || fd < 0)
-		return guise_fail(EMFILE, "no descriptors for the relays");
-	end_init(&r->stop_end, r, false, fd, NULL, told);
+	if (fd < 0)
+		return guise_fail(-fd, "no descriptor for the relays: %s", strerror(-fd));
+	end_init(&r->stop_end, &r->engine, false, fd, NULL, told);
 	err = end_watch(&r->stop_end, EPOLLIN);
 	if (!err && (r->maps || guests_interface(&r->guests))) {
-		err = refusal_begin(r);
+		err = refusal_begin(&r->engine);
 		if (!err)
 			err = outward_begin(r);
 	}
@@ -346,7 +260,7 @@ static int begin(struct relay *r)
 			const char *source = k ? RELAY_SOURCE6 : RELAY_SOURCE4;
 
 			parse(source, &own);
-			err = ruleset_local(r->s, &own);
+			err = ruleset_local(s, &own);
 		}
 	}
 	for (unsigned int i = 0; i < r->publications && !err; i++) {
@@ -361,9 +275,8 @@ int relay_start(struct relay *r, struct guise_stack *s)
 {
 	int err;
 
-	r->s = s;
 	raise_limit(s);
-	err = begin(r);
+	err = begin(r, s);
 	if (!err) {
 		err = -pthread_create(&r->thread, NULL, serve, r);
 		if (err)
@@ -375,7 +288,7 @@ int relay_start(struct relay *r, struct guise_stack *s)
 
 bool relay_busy(const struct relay *r)
 {
-	return __atomic_load_n(&r->busy, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&r->engine.busy, __ATOMIC_ACQUIRE);
 }
 
 static void tell(struct relay *r, bool *what)

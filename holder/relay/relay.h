@@ -3,7 +3,7 @@
 #ifndef GUISE_HOLDER_RELAY_H
 #define GUISE_HOLDER_RELAY_H
 
-#include "relay/end.h"
+#include "relay/engine.h"
 #include "holder/guests/guests.h"
 #include "holder/relay/names.h"
 #include "holder/relay/resolvers.h"
@@ -15,7 +15,6 @@
 #define RELAY_PUBLICATIONS 256
 #define RELAY_STREAMS      8192
 #define RELAY_FLOWS        1024
-#define RELAY_CHUNK        (128u << 10)
 #define RELAY_LOCALS       64
 
 /* An address inside the stack that stands for another one. */
@@ -26,25 +25,13 @@ struct relay_map {
 	int number;                       /* of the host's name server (resolvers.c); -1: to */
 };
 
-/* What may still be mentioned in events that were fetched: freed after them. */
-struct grave {
-	struct grave *next;
-};
-
 struct publication;
-struct stream;
-struct pending;
-struct flow;
 
 struct relay {
-	struct guise_stack *s;
-	int stack_epoll, host_epoll;
+	struct engine engine; /* of the connections */
 	struct end stop_end;
 	bool started, stop, unpublished; /* the last two set by others, under no lock */
 	pthread_t thread;
-	struct grave *graves;
-	unsigned int busy; /* streams from which the host is owed something; read by others */
-	uint64_t now;      /* of the host's monotonic clock, in ms */
 
 	/* What the plan says; not changed while the thread runs. */
 	struct relay_map map[RELAY_MAPS];
@@ -62,25 +49,19 @@ struct relay {
 
 	/* outward.c; index 0: IPv4, 1: IPv6 */
 	struct end queue, listener[2], datagrams[2];
-	struct end icmp[2];
-	struct pending *pending;
-	unsigned int pendings;
+	struct table pending; /* by client and destination, whose scopes are not known */
+	struct list pendings;
 	uint64_t swept;
 
-	struct stream *streams;
-	unsigned int n_streams;
-
-	/* datagram.c: the one used last comes first */
-	struct flow *flows;
-	unsigned int n_flows;
-
-	uint64_t rested; /* since when a listener rests; 0: none does */
-
-	uint64_t probed;
+	/* publish.c */
+	uint64_t look;       /* when it looks for servers again; 0: at once, ~0: no more */
 	unsigned int probes; /* in vain, since the last success */
-
-	char scratch[RELAY_CHUNK];
 };
+
+static inline struct relay *relay_of(struct engine *g)
+{
+	return list_of(g, struct relay, engine);
+}
 
 /* Before relay_start(): 0 or -errno with a sentence. */
 int relay_add_map(struct relay *r, const char *from, const char *to);
@@ -97,13 +78,5 @@ bool relay_busy(const struct relay *r);
 /* No program is left: the published ports are free again, what is connected goes on. */
 void relay_unpublish(struct relay *r);
 void relay_stop(struct relay *r);
-
-/* For the parts: */
-/* What accept() of a listener said, who is not to be looked at again at once if there is no
- * descriptor or no memory: who connects waits in its queue. */
-void relay_rest(struct end *listener, long err);
-void relay_bury(struct relay *r, struct grave *g);
-/* The host's monotonic clock. */
-uint64_t relay_clock_ms(void);
 
 #endif

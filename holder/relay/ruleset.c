@@ -221,5 +221,5 @@ int ruleset_apply(const struct relay *r, const uint16_t stream_port[2],
 		add_requests(&b, guests, false);
 		guests_rules(&r->guests, &b);
 	}
-	return nft_commit(r->s, &b, "the rules of the relays");
+	return nft_commit(r->engine.s, &b, "the rules of the relays");
 }
