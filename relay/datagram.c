@@ -209,7 +209,13 @@ static int open_inside(struct flow *f, const struct sockaddr_storage *own,
 	if (ret < 0)
 		return (int)ret;
 	end_transparent(e, own->ss_family);
-	end_option(e, SOL_SOCKET, SO_REUSEADDR, 1);
+	/*
+	 * Conversations with one destination share its address and port. Where the stack is to
+	 * choose a port it must be one that no other conversation has, or one of them would get
+	 * the answers to both.
+	 */
+	if (((const struct sockaddr_in *)own)->sin_port)
+		end_option(e, SOL_SOCKET, SO_REUSEADDR, 1);
 	datagram_deepen(e);
 	ret = end_call(e, bind, own, address_length(own), 0, 0, 0);
 	if (!ret)
