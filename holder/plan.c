@@ -370,6 +370,23 @@ static int apply_publish(struct plan *p, char **word, int words)
 	return relay_add_publication(p->relay, fd, udp, (unsigned int)port);
 }
 
+static int apply_privileges(struct plan *p, char **word, int words)
+{
+	static const char *const names[] = {
+		[GUISE_PRIVILEGES_ALL] = "all",
+		[GUISE_PRIVILEGES_HOST] = "host",
+		[GUISE_PRIVILEGES_KEPT] = "kept",
+	};
+
+	(void)words;
+	for (uint32_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(word[1], names[i])) {
+			p->s->region->privileges = i;
+			return 0;
+		}
+	return guise_fail(EINVAL, "privileges: \"%s\" is none of all, host and kept", word[1]);
+}
+
 static int apply_guests(struct plan *p, char **word, int words)
 {
 	int err = need_host(p, word[0]);
@@ -383,6 +400,7 @@ static const struct directive directives[] = {
 	{ "clock", SETTING, 1, 2, "real | sim SEED", apply_clock },
 	{ "cmdline", SETTING, 1, MANY, "TEXT...", apply_cmdline },
 	{ "boot", STACK, 0, 0, "", apply_boot },
+	{ "privileges", STACK, 1, 1, "all|host|kept", apply_privileges },
 	{ "link", STACK, 2, MANY, "IFNAME KIND [WHAT] [OPTION...]", apply_link },
 	{ "bridge", STACK, 2, MANY, "IFNAME PORT...", apply_bridge },
 	{ "up", STACK, 1, 1, "IFNAME", apply_up },

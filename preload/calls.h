@@ -446,6 +446,29 @@ NUMBER(unshare, unshare, (a))
 CALL(setns, process, namespaces, "As unshare.")
 NUMBER(setns, setns, (a, b))
 
+CLASS(identity, "The host's. The program's users and groups are those of its sockets, too (ss -e, \
+SO_REUSEPORT, ip rule uidrange); its capabilities count on a stack with privileges = \"host\".")
+CALL(setuid, identity, identity_changes, "")
+DECODED(setuid, setuid)
+CALL(seteuid, identity, identity_changes, "")
+CALL(setreuid, identity, identity_changes, "")
+DECODED(setreuid, setreuid)
+CALL(setresuid, identity, identity_changes, "")
+DECODED(setresuid, setresuid)
+CALL(setfsuid, identity, identity_changes, "The calling thread alone.")
+DECODED(setfsuid, setfsuid)
+CALL(setgid, identity, identity_changes, "")
+DECODED(setgid, setgid)
+CALL(setegid, identity, identity_changes, "")
+CALL(setregid, identity, identity_changes, "")
+DECODED(setregid, setregid)
+CALL(setresgid, identity, identity_changes, "")
+DECODED(setresgid, setresgid)
+CALL(setfsgid, identity, identity_changes, "As setfsuid.")
+DECODED(setfsgid, setfsgid)
+CALL(capset, identity, identity_changes, "As setfsuid.")
+DECODED(capset, capset)
+
 #undef CLASS
 #undef CALL
 #undef ALIAS

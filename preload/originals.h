@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -39,6 +40,7 @@
 
 /* Of libc, but declared in no header, or only for fortified programs. */
 int __sigsuspend(const sigset_t *set);
+int capset(void *header, const void *data);
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);
 ssize_t __pread_chk(int fd, void *buf, size_t n, off_t offset, size_t room);
 ssize_t __pread64_chk(int fd, void *buf, size_t n, off64_t offset, size_t room);

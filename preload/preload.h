@@ -167,6 +167,9 @@ int preload_spawn_place(void);
 /* In the new program: takes over the private sockets that the one before left to it. */
 void preload_inherit(void);
 
+/* identity.c: the users, groups or capabilities of this thread are others, or of all threads. */
+void preload_identity_changed(bool all);
+
 /* shell.c: the shell behind a stream of popen() that is being closed, or 0; and its status */
 pid_t preload_popened(FILE *stream);
 int preload_pclose_wait(pid_t pid);

@@ -37,6 +37,7 @@ type runFlags struct {
 	name        string
 	profile     string
 	memory      string
+	privileges  string
 	printConfig bool
 	traceCalls  bool
 	verbose     bool
@@ -79,6 +80,8 @@ func newRun() *cobra.Command {
 		"cc":      func() []string { return plan.CongestionControls },
 		"profile": profileNames,
 		"link":    plan.LinkForms,
+
+		"privileges": func() []string { return plan.Privileges },
 	} {
 		defer cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return values(), cobra.ShellCompDirectiveNoFileComp
@@ -102,6 +105,8 @@ func newRun() *cobra.Command {
 	flags.StringVar(&f.name, "name", "", "`NAME` of the stack, for messages (default: the program's)")
 	flags.StringVar(&f.profile, "profile", "", "begin with the settings of the profile `NAME`; guise profiles lists them")
 	flags.StringVar(&f.memory, "memory", "256M", "`SIZE` of the stack's memory")
+	flags.StringVar(&f.privileges, "privileges", "all", "what programs may do on the stack: `all`, whoever runs them, or host, "+
+		"what their capabilities on the host allow (ports below 1024, packet sockets, addresses)")
 	flags.BoolVar(&f.traceCalls, "trace-calls", false, "say of each socket whether it is the stack's or the host's, and why, on standard error")
 	flags.BoolVar(&f.printConfig, "print-config", false, "print what would be done, and do nothing")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "stay beside the program, and say what went over the wire when it has ended, and which programs were on the stack")
@@ -113,7 +118,7 @@ func newRun() *cobra.Command {
 func (f *runFlags) wishes() (*wishes, error) {
 	w := &wishes{origin: plan.FlagOrigin, Stack: &config.Stack{
 		Name: f.name, Profile: f.profile, Memory: f.memory, CC: f.cc, Netem: f.netem,
-		DNS: f.dns, Publish: f.publish, MPTCP: config.MPTCP{Enabled: f.mptcp},
+		DNS: f.dns, Publish: f.publish, MPTCP: config.MPTCP{Enabled: f.mptcp}, Privileges: f.privileges,
 	}}
 	for _, text := range f.sysctls {
 		sysctl, err := plan.ParseSysctl(text)

@@ -69,6 +69,11 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 			return nil, w.wrong("cc", err)
 		}
 	}
+	if s.Privileges = w.Privileges; s.Privileges != "" {
+		if err := plan.CheckPrivileges(s.Privileges); err != nil {
+			return nil, w.wrong("privileges", err)
+		}
+	}
 	if s.Memory, err = plan.ParseMemory(cmp.Or(w.Memory, "256M")); err != nil {
 		return nil, w.wrong("memory", err)
 	}

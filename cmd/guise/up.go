@@ -94,6 +94,7 @@ func readConfig(path, name string) (*settings, error) {
 		s.file, err = filepath.Abs(path)
 	}
 	s.nftablesAt = file.Where("nftables")
+	s.SetUp = s.nftables != ""
 	return s, err
 }
 

@@ -343,6 +343,8 @@ static void answer_request(struct control *c, int client, const char *request)
 		answer_guests(c, client);
 	} else if (!strcmp(request, "keep")) {
 		c->keep = true;
+		if (c->v->s->region->privileges == GUISE_PRIVILEGES_KEPT)
+			c->v->s->region->privileges = GUISE_PRIVILEGES_HOST;
 		answer(client, "ok", -1);
 	} else if (sscanf(request, "down %llu%n", &ms, &end) == 1 && !request[end]) {
 		answer_down(c, client, ms);

@@ -17,7 +17,7 @@
 #define GUISE_CONTRACT_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   14 /* raise when anything in this file or in layout.h changes */
+#define GUISE_ABI   15 /* raise when anything in this file or in layout.h changes */
 
 #ifndef __ASSEMBLY__
 
@@ -63,7 +63,7 @@ struct guise_host_ops {
 /* What a host thread asks of the port: slot->op. */
 enum guise_op {
 	GUISE_OP_NONE = 0,
-	GUISE_OP_ATTACH = 1, /* make a task for this slot (args: see below) */
+	GUISE_OP_ATTACH = 1, /* make a task for this slot; arguments as of GUISE_NR_IDENTIFY */
 	GUISE_OP_CALL = 2,   /* system call slot->nr with slot->arg[] */
 	GUISE_OP_EXIT = 3,   /* the host thread ends: its task exits */
 };
@@ -78,6 +78,11 @@ enum guise_op {
 #define GUISE_LINK_TSO   0x2u /* backend takes GSO frames */
 #define GUISE_LINK_NOGRO 0x4u /* never merge received packets (delay box) */
 #define GUISE_LINK_RAW   0x8u /* IP packets, without an Ethernet header */
+
+/* region->privileges: what a program may do on the stack */
+#define GUISE_PRIVILEGES_ALL  0u /* everything */
+#define GUISE_PRIVILEGES_HOST 1u /* what its capabilities on the host say */
+#define GUISE_PRIVILEGES_KEPT 2u /* the same, once the stack is kept: until then it is set up */
 
 #define GUISE_CLOCK_REAL 0u
 #define GUISE_CLOCK_SIM  1u
@@ -124,6 +129,16 @@ struct guise_image {
 #define GUISE_NR_RING        2056 /* (fd, block, u64 piece[2]) -> 1, or 0: no such block */
 #define GUISE_NR_RING_MAPPED 2057 /* (fd, 1 or -1): a program has (un)mapped its blocks */
 #define GUISE_NR_FORK        2058 /* (place, marks, n, fd, slot): see kernel/heir.c */
-#define GUISE_NR_END         2059
+#define GUISE_NR_IDENTIFY    2059 /* (ids, ids, ids, ids, capabilities, flags): identity.c */
+#define GUISE_NR_END         2060
+
+/*
+ * Whose a thread is. Its ids come in pairs, the second of each in the upper half: real and
+ * effective user, saved user and that for files, and likewise of groups. Then the
+ * capabilities that are effective, and flags: what is said. The rest stays as it is.
+ */
+#define GUISE_IDENTITY_IDS          1u
+#define GUISE_IDENTITY_CAPABILITIES 2u
+#define GUISE_IDENTITY_ALL          4u /* it is so of all threads of the process */
 
 #endif

@@ -71,6 +71,7 @@ struct guise_slot {
 	uint32_t still;      /* see state.h */
 	uint32_t bell;       /* which of vcpu->bell it sleeps on, or slept on last */
 	uint64_t signals;    /* bit n-1: raise host signal n on leaving */
+	uint32_t renew;      /* its process has another identity: kernel/identity.c */
 	uint64_t pad[5];
 } __attribute__((aligned(64)));
 
@@ -120,6 +121,7 @@ struct guise_proc {
 	int32_t ask_answer;  /* 0 or -errno */
 	uint32_t expected;   /* futex: the holder has not seen it yet; lib/region/heir.c */
 	uint32_t first_slot; /* of a process that was expected: its first thread's, or 0 */
+	uint32_t uid, gid;   /* when it came, as the host's kernel told the holder */
 };
 
 /*
@@ -241,6 +243,8 @@ struct guise_region {
 	uint32_t bells;              /* how many of vcpu->bell there are */
 	uint32_t clock_mode;         /* GUISE_CLOCK_* */
 	uint32_t slots_end;          /* beyond the last slot that was ever used */
+	uint32_t privileges;         /* GUISE_PRIVILEGES_* */
+	uint64_t user_namespace;     /* ids of users are as in this one: its inode, or 0 */
 	uint64_t ask_bells;          /* a bit each: to be rung by the holder */
 	uint64_t sim_now, sim_epoch; /* ns; wall time = sim_epoch + sim_now */
 	uint64_t seed, seed_state;

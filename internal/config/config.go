@@ -25,6 +25,8 @@ type Stack struct {
 	CC      string `toml:"cc" doc:"The congestion control of the stack." example:"\"bbr\"" default:"cubic" flag:"cc"`
 	Netem   string `toml:"netem" doc:"Impairs what the stack sends on each link, as tc-netem(8) says it." example:"\"delay 20ms loss 0.2%\"" default:"none" flag:"netem"`
 
+	Privileges string `toml:"privileges" doc:"What programs may do on the stack: everything, whoever runs them, or what their capabilities on the host allow (ports below 1024, packet sockets, addresses, routes, nftables)." allowed:"all|host" example:"\"host\"" default:"all" flag:"privileges"`
+
 	Localhost *bool    `toml:"localhost" doc:"Whether host.guise.internal is the host's localhost." example:"false" default:"true, but false without a link" flag:"localhost"`
 	DNS       []string `toml:"dns" doc:"Name servers of the stack's programs, in place of those of the host." example:"[\"192.0.2.53\"]" default:"the host's" flag:"dns"`
 	Publish   []string `toml:"publish" doc:"Ports of the stack that are ports of the host: [ADDR:]HOSTPORT:PORT[/udp]." example:"[\"8080:80\", \"0.0.0.0:5353:53/udp\"]" default:"none" flag:"publish"`

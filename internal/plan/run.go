@@ -19,7 +19,11 @@ type Run struct {
 	Sysctls []Sysctl
 	Links   []*Link
 	Netem   string // "": none
-	Undo    *Undo
+	// Privileges are one of Privileges, or "": everything.
+	Privileges string
+	// SetUp says that a program sets the stack up before it is kept, whatever its privileges.
+	SetUp bool
+	Undo  *Undo
 
 	Routes    []Route
 	Rules     []Rule
@@ -77,6 +81,13 @@ func (r *Run) Plan(firstFD int) *Plan {
 	p := &Plan{}
 	p.addHead(r.Name, r.Memory, r.Undo, r.addControl(firstFD+len(r.Links)+len(r.Publications))...)
 
+	switch {
+	case r.Privileges != "host":
+	case r.SetUp:
+		p.add(r.origin("privileges", r.Privileges), "privileges kept")
+	default:
+		p.add(r.origin("privileges", r.Privileges), "privileges host")
+	}
 	if r.CC != "" {
 		p.add(r.origin("cc", r.CC), "sysctl net.ipv4.tcp_congestion_control %s", r.CC)
 	}

@@ -5,6 +5,7 @@ package plan
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -79,6 +80,18 @@ func formatMemory(n uint64) string {
 		return fmt.Sprintf("%dM", n>>20)
 	}
 	return strconv.FormatUint(n, 10)
+}
+
+// Privileges are what programs may have on a stack, the default first.
+var Privileges = []string{"all", "host"}
+
+// CheckPrivileges refuses what is none of them.
+func CheckPrivileges(text string) error {
+	if !slices.Contains(Privileges, text) {
+		return fmt.Errorf("%q are no privileges; expected all (every program may do everything on the stack) "+
+			"or host (as its capabilities on the host say)", text)
+	}
+	return nil
 }
 
 var stackName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$`)

@@ -19,6 +19,7 @@
 #include "guise/syscall.h"
 #include "host/signal.h"
 #include "host/sys.h"
+#include "region/identity.h"
 #include "region/slot.h"
 #include "region/vcpu.h"
 #include "region/wait.h"
@@ -139,6 +140,7 @@ static inline long request(struct guise_stack *s, struct guise_slot *slot, struc
 
 long guise_call_attach(struct guise_stack *s, struct guise_slot *slot)
 {
+	guise_identity(s, slot->arg);
 	guise_inside_enter();
 	slot->op = GUISE_OP_ATTACH;
 	__atomic_add_fetch(&s->region->online, 1, __ATOMIC_RELAXED);
@@ -153,6 +155,15 @@ long guise_call_attach(struct guise_stack *s, struct guise_slot *slot)
 		return 0;
 	__atomic_sub_fetch(&s->region->online, 1, __ATOMIC_RELEASE);
 	return slot->ret;
+}
+
+void guise_call_identify(struct guise_stack *s, struct guise_slot *slot)
+{
+	struct request q = { .nr = GUISE_NR_IDENTIFY };
+
+	guise_identity(s, q.arg);
+	if (q.arg[5])
+		request(s, slot, NULL, &q);
 }
 
 void guise_call_exit(struct guise_stack *s, struct guise_slot *slot)

@@ -7,6 +7,8 @@
 
 /* Makes the slot's kernel task; 0 or -errno. */
 long guise_call_attach(struct guise_stack *s, struct guise_slot *slot);
+/* Says whose the thread is: what a program of before has made does not know. */
+void guise_call_identify(struct guise_stack *s, struct guise_slot *slot);
 /* Ends the slot's kernel task. */
 void guise_call_exit(struct guise_stack *s, struct guise_slot *slot);
 

@@ -13,6 +13,7 @@
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/bell.h"
+#include "region/identity.h"
 #include "region/image.h"
 #include "region/pump.h"
 #include "region/slot.h"
@@ -84,6 +85,7 @@ static int settle(struct guise_stack *s, const struct guise_image_file *im,
 	r->sim_epoch = 1700000000ull * 1000000000ull;
 	r->seed = r->seed_state = opt->seed;
 	r->vcpu->next_event = r->vcpu->bell_again = ~0ull;
+	r->user_namespace = guise_user_namespace();
 	r->procs[0].used = 1;
 	err = guise_region_write(s, r, sizeof(*r), GUISE_OFF_HEADER);
 	free(r);
@@ -203,6 +205,8 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	guise_fault_handler(&guise_stacks_signals);
 	s->region->procs[1].used = 1;
 	s->region->procs[1].pid = (int32_t)host_sys(SYS_getpid);
+	s->region->procs[1].uid = (uint32_t)host_sys(SYS_getuid);
+	s->region->procs[1].gid = (uint32_t)host_sys(SYS_getgid);
 	*err = boot(s);
 	if (!*err && !opt.no_pump && !opt.simulated)
 		*err = guise_pump_start(s);

@@ -83,6 +83,7 @@ void guise_heir_become(struct guise_stack *s, struct guise_heir *heir)
 	s->proc = heir->proc;
 	s->ending = 0;
 	s->end_slot = NULL;
+	s->users = GUISE_USERS_UNKNOWN;
 	heir->end = -1;
 	guise_slots_forked();
 	guise_allow_tracer_forked(s);

@@ -322,6 +322,8 @@ struct guise_stack *guise_join_enter(int end, int *err)
 		s = build(end, &r, fd, err);
 	else
 		host_sys(SYS_close, end);
+	if (s)
+		s->entered = true;
 	guise_fd_restore(limit);
 	return s;
 }

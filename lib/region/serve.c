@@ -179,6 +179,17 @@ bool guise_server_ended(const struct guise_server *v, unsigned int proc)
 	       guise_process_over(&now, member->start_time);
 }
 
+/* Who is in a place, but for its pid, which others look at. */
+static void enter_place(struct guise_proc *p, const struct ucred *who)
+{
+	struct guise_process process;
+
+	guise_process_read(who->pid, &process);
+	p->start_time = process.start_time;
+	p->uid = who->uid;
+	p->gid = who->gid;
+}
+
 static int is_full(const struct guise_server *v)
 {
 	if (v->most < MOST_MEMBERS)
@@ -191,7 +202,8 @@ static int is_full(const struct guise_server *v)
 			  MOST_MEMBERS);
 }
 
-static int claim_proc(struct guise_server *v, int pid)
+/* A place for that process; who is NULL: it is still to come. */
+static int claim_proc(struct guise_server *v, const struct ucred *who)
 {
 	struct guise_region *region = v->s->region;
 
@@ -199,15 +211,14 @@ static int claim_proc(struct guise_server *v, int pid)
 		return is_full(v);
 	for (int i = 0; i < GUISE_MAX_PROCS; i++) {
 		struct guise_proc *p = &region->procs[i];
-		struct guise_process process;
 
 		if (__atomic_load_n(&p->used, __ATOMIC_ACQUIRE))
 			continue;
 		memset(p, 0, sizeof(*p));
-		p->pid = pid;
-		if (pid)
-			guise_process_read(pid, &process);
-		p->start_time = pid ? process.start_time : 0;
+		if (who) {
+			enter_place(p, who);
+			p->pid = who->pid;
+		}
 		__atomic_store_n(&p->used, 1, __ATOMIC_RELEASE);
 		return i;
 	}
@@ -276,7 +287,7 @@ static int admit(struct guise_server *v, const struct incoming *in)
 
 	if (v->s->region->dead)
 		return guise_fail(ENETDOWN, "join: the stack %s is lost", v->s->region->name);
-	proc = claim_proc(v, expected ? 0 : in->sender.pid);
+	proc = claim_proc(v, expected ? NULL : &in->sender);
 	if (proc < 0)
 		return proc;
 	if (v->known && !expected)
@@ -341,15 +352,13 @@ static int arrived(struct guise_server *v, unsigned int proc, const struct incom
 	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
 	struct guise_proc *member = &v->s->region->procs[proc];
 	int fd[GUISE_JOIN_MAX_FDS], err;
-	struct guise_process process;
 
 	err = guise_join_check_request(&in->request, (size_t)in->len, in->fds);
 	if (!err && (in->request.kind <= GUISE_JOIN_HEIR || member->pid || !in->sender.pid))
 		err = guise_fail(EPROTO, "join: nobody is expected here");
 	if (err)
 		return err;
-	guise_process_read(in->sender.pid, &process);
-	member->start_time = process.start_time;
+	enter_place(member, &in->sender);
 	__atomic_store_n(&member->pid, in->sender.pid, __ATOMIC_RELEASE);
 	if (v->known)
 		v->known(v, proc);

@@ -306,6 +306,10 @@ static struct guise_slot *find_or_take(struct guise_stack *s)
 	guise_here.stack = s;
 	guise_here.slot = slot;
 	pthread_setspecific(exit_key, &mine);
+	if (s->entered) {
+		s->entered = false;
+		guise_call_identify(s, slot);
+	}
 	return slot;
 }
 

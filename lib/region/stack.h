@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <pthread.h>
 
+enum guise_users { GUISE_USERS_UNKNOWN, GUISE_USERS_HOLDERS, GUISE_USERS_FOREIGN };
+
 struct guise_stack {
 	struct guise_region *region;
 	struct guise_slot *slots;   /* slots[0] is nobody */
@@ -34,6 +36,8 @@ struct guise_stack {
 	bool tracer_allowed;         /* where the host demands that (Yama) */
 	bool sandboxed;              /* futex is the only system call inside; sandbox.c */
 	uint64_t reserve[4];         /* random bytes that were fetched before */
+	enum guise_users users;      /* whether ids mean the same as to the holder; identity.c */
+	bool entered;                /* in place of another program, whose identity it has yet */
 	uint32_t ending;             /* thread that ends this process, or 0; leave.c */
 	uint32_t known;              /* the number of threads that refer to this; slot.c */
 	uint32_t threads_ending;     /* futex: the number of threads that give back their slots */

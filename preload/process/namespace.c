@@ -4,6 +4,7 @@
  * and `ip netns exec` do, and stays on its stack with each socket: neither is what its user
  * expects, so it is said, once by each program. The host's /dev/net/tun and netlink are not
  * reached from a stack, so this is what is left of the calls that change the host's network.
+ * Of user namespaces the stack hears (identity.c).
  */
 #include "preload/preload.h"
 
@@ -28,6 +29,8 @@ HOOK int unshare(int flags)
 {
 	int ret = HOST(unshare)(flags);
 
+	if (!ret && flags & CLONE_NEWUSER)
+		preload_identity_changed(true);
 	if (!ret && flags & CLONE_NEWNET)
 		entered();
 	return ret;
@@ -38,8 +41,11 @@ HOOK int setns(int fd, int type)
 {
 	int ret = HOST(setns)(fd, type);
 
-	if (!ret && (type & CLONE_NEWNET ||
-		     (!type && host_sys(SYS_ioctl, fd, NS_GET_NSTYPE) == CLONE_NEWNET)))
+	if (!ret && !type)
+		type = (int)host_sys(SYS_ioctl, fd, NS_GET_NSTYPE);
+	if (!ret && type > 0 && type & CLONE_NEWUSER)
+		preload_identity_changed(true);
+	if (!ret && type > 0 && type & CLONE_NEWNET)
 		entered();
 	return ret;
 }

@@ -43,6 +43,7 @@ static bool reap_wanted;
 struct guise_leader {
 	struct task_struct *task;
 	wait_queue_head_t wait;
+	unsigned int index;
 	u32 attach_head;
 	unsigned long *keep; /* descriptors, a bit each; NULL: all */
 	unsigned int keep_bits;
@@ -123,6 +124,8 @@ static void guise_execute(struct guise_slot *slot)
 		slot->done = 1;
 		do_exit(0);
 	}
+	if (unlikely(slot->renew))
+		guise_identify_again(slot);
 	slot->restart = 0;
 	ret = guise_syscall(slot->nr, slot->arg);
 	if (unlikely(READ_ONCE(current_thread_info()->flags) & _TIF_EXIT_WORK))
@@ -157,15 +160,30 @@ static bool guise_first_done(struct guise_leader *leader, const struct guise_slo
 	return true;
 }
 
+static void __noreturn guise_refuse_thread(struct guise_slot *slot, int err)
+{
+	current->thread.slot = NULL;
+	if (!guise_first_done(leaders[slot->proc], slot, err)) {
+		slot->ret = err;
+		slot->done = 1;
+		guise_kick(slot);
+	}
+	do_exit(0);
+}
+
 static int guise_shadow(void *arg)
 {
 	struct guise_slot *slot = arg;
 	sigset_t none;
+	int err;
 
 	/* Not what the leader blocks. */
 	sigemptyset(&none);
 	set_current_blocked(&none);
 	current->thread.slot = slot;
+	err = guise_identify(slot->arg);
+	if (err)
+		guise_refuse_thread(slot, err);
 	/* The host's own timers have slack already. */
 	current->timer_slack_ns = 1;
 	slot->task = (u64)current;
@@ -220,6 +238,8 @@ static int guise_leader(void *arg)
 	set_current_blocked(&all);
 	if (leader->keep)
 		guise_heir_close(leader->keep, leader->keep_bits);
+	else
+		guise_identify_process(leader->index);
 	while (!fatal_signal_pending(current)) {
 		wait_event_interruptible(leader->wait, leader->attach_head);
 		while (leader->attach_head) {
@@ -282,8 +302,10 @@ int guise_leader_start(unsigned int index, struct guise_leader *leader, struct g
 		.fn = guise_leader,
 		.fn_arg = leader,
 	};
-	pid_t pid = kernel_clone(&args);
+	pid_t pid;
 
+	leader->index = index;
+	pid = kernel_clone(&args);
 	if (pid < 0) {
 		bitmap_free(leader->keep);
 		kfree(leader);

@@ -54,6 +54,11 @@ void guise_attach_request(struct guise_slot *slot);
 void guise_reap_request(void);
 void __noreturn guise_init_loop(void);
 
+/* identity.c */
+void guise_identify_process(unsigned int index);
+int guise_identify(const u64 *arg);
+void guise_identify_again(struct guise_slot *slot);
+
 /* syscall.c */
 long guise_syscall(u64 nr, const u64 arg[6]);
 

@@ -16,4 +16,11 @@
 #define dequeue_signal(mask, info, type) dequeue_signal(current, mask, info, type)
 
 #endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define guise_capabilities(bits) \
+	((kernel_cap_t){ { (u32)(bits), (u32)((bits) >> 32) & CAP_LAST_U32_VALID_MASK } })
+#else
+#define guise_capabilities(bits) ((kernel_cap_t){ (bits) & CAP_VALID_MASK })
+#endif
 #endif
