@@ -55,6 +55,8 @@ struct guise_host_ops {
 	/* One frame in, same shape; bytes written, or -EAGAIN when empty. */
 	int64_t (*frame_in)(struct guise_host_ops *self, uint32_t link, const struct guise_iov *iov,
 			    uint32_t n);
+	/* The host's processor that this thread is on; 0 for a simulated stack. */
+	uint32_t (*processor)(struct guise_host_ops *self);
 	/* The kernel panicked: text is the reason. Does not return. */
 	void (*panic)(struct guise_host_ops *self, const char *text);
 	void *stack; /* struct guise_stack, for lib/ only */

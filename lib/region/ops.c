@@ -8,6 +8,7 @@
 #include "region/vcpu.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -121,6 +122,20 @@ static int64_t frame_in(struct guise_host_ops *self, uint32_t link, const struct
 	return port->backend ? port->backend->in(port, iov, n) : -EAGAIN;
 }
 
+static uint32_t processor_real(struct guise_host_ops *self)
+{
+	int cpu = sched_getcpu();
+
+	(void)self;
+	return cpu < 0 ? 0 : (uint32_t)cpu;
+}
+
+static uint32_t processor_sim(struct guise_host_ops *self)
+{
+	(void)self;
+	return 0;
+}
+
 static void give_up(struct guise_host_ops *self, const char *text)
 {
 	struct guise_stack *s = stack_of(self);
@@ -142,6 +157,7 @@ void guise_host_ops_init(struct guise_stack *s)
 	s->ops->entropy = sim ? entropy_sim : entropy_real;
 	s->ops->frame_out = frame_out;
 	s->ops->frame_in = frame_in;
+	s->ops->processor = sim ? processor_sim : processor_real;
 	s->ops->panic = give_up;
 	s->ops->stack = s;
 }

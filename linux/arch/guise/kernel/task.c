@@ -24,6 +24,7 @@
 #include <linux/sched/task_stack.h>
 
 #include <asm/guise.h>
+#include <asm/net_processor.h>
 #include <asm/switch_to.h>
 
 struct task_struct *guise_current = &init_task;
@@ -111,6 +112,11 @@ void arch_cpu_idle(void)
 unsigned long __get_wchan(struct task_struct *p)
 {
 	return 0;
+}
+
+unsigned int guise_processor(void)
+{
+	return guise_host_do(processor, 0, 0, 0);
 }
 
 /* Host debuggers trace host processes; nobody traces a shadow task. */
