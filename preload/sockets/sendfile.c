@@ -178,6 +178,18 @@ static long pipe_room(int pipe, bool wait)
 	return held ? PIPE_BUF : size;
 }
 
+/* At a byte of TCP's urgent data that has come: there splice() ends, where recv() steps over it. */
+static bool is_at_mark(int sfd)
+{
+	struct pollfd p = { .fd = sfd, .events = POLLPRI };
+	const struct timespec at_once = { 0 };
+	int at = 0;
+
+	return !guise_call(preload.stack, GUISE_NR_ioctl, sfd, SIOCATMARK, (long)&at, 0, 0, 0) &&
+	       at &&
+	       guise_call(preload.stack, GUISE_NR_ppoll, (long)&p, 1, (long)&at_once, 0, 0, 0) == 1;
+}
+
 /* What the pipe takes is consumed, no more. Whether the socket waits is its own
  * flag's to say, as on a host. */
 static long splice_out(int sfd, int pipe, size_t n, char *piece, bool wait)
@@ -186,6 +198,8 @@ static long splice_out(int sfd, int pipe, size_t n, char *piece, bool wait)
 
 	if (room < 0)
 		return room;
+	if (is_at_mark(sfd))
+		return 0;
 	if ((long)n > room)
 		n = (size_t)room;
 	got = guise_call(preload.stack, GUISE_NR_recvfrom, sfd, (long)piece, (long)n, MSG_PEEK, 0,

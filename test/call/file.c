@@ -2,6 +2,8 @@
 /* sendfile and splice: every pair of a socket, a file, a pipe and a folder, and bad offsets. */
 #include "call.h"
 
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
@@ -74,6 +76,29 @@ CASE(sendfile_pairs)
 	SHOW(sendfile(fd[0], fd[3], NULL, (size_t)-1));
 	SHOW(lseek(fd[3], 0, SEEK_CUR));
 	SHOW(sendfile(fd[0], fd[3], NULL, 10));
+}
+
+/* At TCP's urgent byte it ends, behind what came before it; a read steps over it. */
+CASE(splice_urgent)
+{
+	int fd[2], way[2], at = 0;
+	char buf[64];
+
+	stream_pair(fd);
+	MUST(!pipe(way));
+	MUST(send(fd[0], "before", 6, 0) == 6);
+	MUST(send(fd[0], "!", 1, MSG_OOB) == 1);
+	MUST(poll(&(struct pollfd){ .fd = fd[1], .events = POLLPRI }, 1, -1) == 1);
+	SHOW(splice(fd[1], NULL, way[1], NULL, 64, 0));
+	SHOW(read(way[0], buf, sizeof(buf)));
+	SHOW(splice(fd[1], NULL, way[1], NULL, 64, 0));
+	SHOW(splice(fd[1], NULL, way[1], NULL, 64, SPLICE_F_NONBLOCK));
+	SHOW(ioctl(fd[1], SIOCATMARK, &at));
+	SHOW(at);
+	MUST(send(fd[0], "after", 5, 0) == 5);
+	SHOW(splice(fd[1], NULL, way[1], NULL, 64, 0));
+	SHOW(recv(fd[1], buf, 1, MSG_OOB));
+	SHOW(recv(fd[1], buf, 5, MSG_WAITALL));
 }
 
 CASE(splice_pairs)
