@@ -41,7 +41,8 @@ static void parses(void)
 		    !strcmp(p.line[2].word[3], "fd=3"),
 	    "words, lines, and what is about the end");
 
-	refuses("name x\nfrobnicate 7\n", 2, "name, memory, clock, cmdline, boot, privileges, link");
+	refuses("name x\nfrobnicate 7\n", 2,
+		"name, memory, clock, cmdline, boot, privileges, link");
 	refuses("name\n", 1, "expected \"name NAME\"");
 	refuses("boot now\n", 1, "expected \"boot\"");
 	refuses("route default\n", 1, "DST [via ADDR]");
