@@ -7,7 +7,7 @@
 // user may not make one without. It sets up what is there, hands over descriptors of all
 // that is needed of it, and ends; the namespace lasts while these, or guests, are there.
 //
-// A user namespace maps the user and his group to themselves, and nobody else: the program
+// A user namespace maps the user and the group of the user to themselves, and nobody else: the program
 // is the same user in it, and what would gain privileges by setuid does not.
 package guests
 

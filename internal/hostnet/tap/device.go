@@ -36,8 +36,8 @@ func Open(kind, name string) (*os.File, error) {
 		return nil, access.Refuse("there is no /dev/net/tun, so no %s can be had; load the driver (modprobe tun), "+
 			"in a container pass the device (--device /dev/net/tun), or use --link none: %w", kind, err)
 	default:
-		return nil, access.Refuse("cannot open /dev/net/tun: %w; use sudo, or let users open it (sudo chmod 666 /dev/net/tun: each "+
-			"still gets no taps but his own)", err)
+		return nil, access.Refuse("cannot open /dev/net/tun: %w; use sudo, or let users open it (sudo chmod 666 /dev/net/tun: each user "+
+			"still opens only taps made for that user)", err)
 	}
 	request, err := unix.NewIfreq(name)
 	if err != nil {
