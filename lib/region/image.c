@@ -28,7 +28,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* since Linux 5.1 */
+#endif
+
+/* Not F_SEAL_WRITE: that waits until nothing of the host's kernel refers to a page, and may fail. */
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 
 /* Beside this library or program, or where $GUISE_KERNEL says. beside: which of the two. */
 static int find(const struct guise_options *opt, char *path, size_t size, bool *beside)
