@@ -80,6 +80,9 @@ void preload_let_go_to_search(const char *name, bool inside);
 void preload_look_at_spawned(const char *name, bool search, bool inside);
 /* The path of the program that execvp() would find; NULL if there is none. */
 const char *preload_find_program(const char *name, char path[PATH_MAX]);
+#define PRELOAD_HEAD 4096
+/* Reads the beginning of a file; its length, or 0 if the file cannot be read. */
+size_t preload_read_head(const char *path, char head[PRELOAD_HEAD]);
 /*
  * capabilities.c: whether the program has no other privileges than a stack gives to all. loader
  * is what to execute in its place.

@@ -32,7 +32,7 @@
 #define F_SEAL_FUTURE_WRITE 0x0010 /* since Linux 5.1 */
 #endif
 
-/* Not F_SEAL_WRITE: that waits until nothing of the host's kernel refers to a page, and may fail. */
+/* Not F_SEAL_WRITE: it waits until the host's kernel refers to no page, and may fail. */
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 
 /* Beside this library or program, or where $GUISE_KERNEL says. beside: which of the two. */

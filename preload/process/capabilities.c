@@ -25,8 +25,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEAD 4096
-
 #define FOR_NETWORK                                                             \
 	(1u << CAP_NET_RAW | 1u << CAP_NET_ADMIN | 1u << CAP_NET_BIND_SERVICE | \
 	 1u << CAP_NET_BROADCAST)
@@ -47,20 +45,16 @@ static bool gains_network_alone(const char *path)
 /* The loader that the file names for itself. */
 static bool read_loader(const char *path, char loader[PATH_MAX])
 {
-	char head[HEAD];
+	char head[PRELOAD_HEAD];
+	size_t end = preload_read_head(path, head);
 	ElfW(Ehdr) e;
 	ElfW(Phdr) p;
-	long fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), n;
 
-	if (fd < 0)
-		return false;
-	n = host_sys(SYS_pread64, fd, head, HEAD, 0);
-	host_sys(SYS_close, fd);
-	if (n < (long)sizeof(e) || memcmp(head, ELFMAG, SELFMAG))
+	if (end < sizeof(e) || memcmp(head, ELFMAG, SELFMAG))
 		return false;
 	memcpy(&e, head, sizeof(e));
 	for (unsigned int i = 0; i < e.e_phnum; i++) {
-		size_t at = e.e_phoff + i * sizeof(p), end = (size_t)n;
+		size_t at = e.e_phoff + i * sizeof(p);
 
 		if (at > end || end - at < sizeof(p))
 			return false;

@@ -41,7 +41,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define HEAD       4096
 #define DEEPEST    4 /* scripts whose interpreter is a script, as far as the kernel goes */
 #define INTERPRETS "#!"
 
@@ -78,14 +77,13 @@ static void count(uint32_t *times)
 	counted = times;
 }
 
-/* Reads the beginning of the file; its length, or 0 if the file cannot be read. */
-static size_t read_head(const char *path, void *head)
+size_t preload_read_head(const char *path, char head[PRELOAD_HEAD])
 {
 	long fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), n;
 
 	if (fd < 0)
 		return 0;
-	n = host_sys(SYS_pread64, fd, head, HEAD, 0);
+	n = host_sys(SYS_pread64, fd, head, PRELOAD_HEAD, 0);
 	host_sys(SYS_close, fd);
 	return n < 0 ? 0 : (size_t)n;
 }
@@ -203,16 +201,16 @@ void preload_outside(const char *path, uint32_t why)
 
 void preload_outside_file(const char *path)
 {
-	char head[HEAD], interpreter[PATH_MAX];
+	char head[PRELOAD_HEAD], interpreter[PATH_MAX];
 	enum guise_outside_why why;
 	size_t n;
 
 	if (!is_noted())
 		return;
-	n = read_head(path, head);
+	n = preload_read_head(path, head);
 	for (int deep = 0; deep < DEEPEST && read_interpreter(head, n, interpreter); deep++) {
 		path = interpreter;
-		n = read_head(path, head);
+		n = preload_read_head(path, head);
 	}
 	why = look_at(path, head, n);
 	if (why != GUISE_INSIDE)
