@@ -69,7 +69,7 @@ func TestEnvironmentOfTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Above what most programs may have, below libguise's own.
-	if n, err := strconv.Atoi(words[1]); err != nil || (limit.Max >= 4096 && n != 4096-128-1) {
+	if n, err := strconv.Atoi(words[1]); err != nil || (limit.Max >= 4096 && n != 4096-256-1) {
 		t.Errorf("the ticket is descriptor %s", words[1])
 	}
 	if plan := g.plan(t); !strings.Contains(plan, "sysctl net.mptcp.enabled 1\n") {

@@ -22,20 +22,21 @@
 
 #include <guise/contract.h>
 
-#define GUISE_HOST_PAGE_MAX 0x10000
+#define GUISE_HOST_PAGE_MAX  0x10000
+#define GUISE_HOST_PAGE_HUGE 0x200000 /* of a host with pages of 4 KiB; lib/region/huge.c */
 
 #define GUISE_OFF_OPS    0x000000
 #define GUISE_OFF_HEADER 0x010000
 #define GUISE_OFF_SLOTS  0x040000
 #define GUISE_OFF_TEXT   0x200000
-#define GUISE_OFF_DATA   0x900000
-#define GUISE_OFF_ARENA  0x1400000
+#define GUISE_OFF_DATA   0xc00000
+#define GUISE_OFF_ARENA  0x1800000
 
 #define GUISE_MAX_SLOTS  4096 /* host threads inside one stack */
 #define GUISE_MAX_PROCS  1024 /* host processes that joined */
 #define GUISE_MAX_LINKS  16
 #define GUISE_VCPUS      1
-#define GUISE_BELLS      64    /* descriptors that wake sleepers */
+#define GUISE_BELLS      128   /* descriptors that wake sleepers */
 #define GUISE_STACK_SIZE 32768 /* a kernel stack, bytes */
 
 #ifndef __ASSEMBLY__
@@ -72,6 +73,7 @@ struct guise_slot {
 	uint32_t bell;       /* which of vcpu->bell it sleeps on, or slept on last */
 	uint64_t signals;    /* bit n-1: raise host signal n on leaving */
 	uint32_t renew;      /* its process has another identity: kernel/identity.c */
+	uint32_t has_bell;   /* it sleeps on that bell, or has not looked since */
 	uint64_t pad[5];
 } __attribute__((aligned(64)));
 
@@ -183,7 +185,7 @@ struct guise_bell {
 	uint32_t pending; /* slots with GUISE_BELLED */
 	uint32_t late;    /* slots with GUISE_BELL_LATE */
 	uint32_t vain;    /* looks at this ring by those whom it was not for */
-	uint32_t pad;
+	uint32_t sleepers; /* slots that have it (slot->has_bell) */
 	uint64_t since; /* the first of these looks */
 	uint64_t pause; /* until it was last rung anew */
 	uint64_t again; /* when it is rung anew for the late, ~0: nobody is */
@@ -222,6 +224,7 @@ struct guise_vcpu {
 	uint32_t pump_alive;
 	uint32_t activity; /* counts waits; the pump stands by while it moves */
 
+	uint64_t bells_taken[GUISE_BELLS / 64]; /* a bit each: it has sleepers */
 	struct guise_bell bell[GUISE_BELLS] __attribute__((aligned(64)));
 };
 
@@ -245,7 +248,7 @@ struct guise_region {
 	uint32_t slots_end;          /* beyond the last slot that was ever used */
 	uint32_t privileges;         /* GUISE_PRIVILEGES_* */
 	uint64_t user_namespace;     /* ids of users are as in this one: its inode, or 0 */
-	uint64_t ask_bells;          /* a bit each: to be rung by the holder */
+	uint64_t ask_bells[GUISE_BELLS / 64]; /* a bit each: to be rung by the holder */
 	uint64_t sim_now, sim_epoch; /* ns; wall time = sim_epoch + sim_now */
 	uint64_t seed, seed_state;
 

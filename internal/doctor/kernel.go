@@ -19,7 +19,7 @@ const (
 	lowPlaces   = 0x1000000000 // where programs have 39 bits of addresses
 	placeStride = 4 << 30
 	places      = 64
-	placeBytes  = 0x1400000 + 256<<20
+	placeBytes  = 0x1800000 + 256<<20
 	pageMost    = 0x10000
 )
 

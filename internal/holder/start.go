@@ -20,11 +20,11 @@ const (
 	FirstLinkFD
 )
 
-// libguise's own descriptors are the last ownRoom numbers below ownTop, or below the limit where
-// that is lower (lib/host/fd.c).
+// libguise's own descriptors are the last ownRoom numbers below ownTop, or the last eighth of them
+// below the limit where that is lower (lib/host/fd.c).
 const (
 	ownTop  = 4096
-	ownRoom = 128
+	ownRoom = 256
 )
 
 // Spawn is the first argument of guise when it is only to start a holder.
@@ -131,7 +131,7 @@ func MoveTicket(ticket *os.File) (*os.File, int, error) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < uint64(top) {
 		top = int(limit.Cur)
 	}
-	for fd := max(top-ownRoom, top/2) - 1; fd > 2; fd-- {
+	for fd := top - min(ownRoom, top/8) - 1; fd > 2; fd-- {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
 			continue
 		}

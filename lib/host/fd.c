@@ -24,13 +24,13 @@
 #endif
 
 #define FD_TOP  4096 /* no higher than this ... */
-#define FD_ROOM 128  /* ... and this many numbers for guise below the top */
+#define FD_ROOM 256  /* ... and this many numbers for guise below the top */
 
 static int lowest_own(uint64_t most)
 {
 	if (most > FD_TOP)
 		most = FD_TOP;
-	return most > 2 * FD_ROOM ? (int)most - FD_ROOM : (int)most / 2;
+	return (int)most - (int)(most < 8 * FD_ROOM ? most / 8 : FD_ROOM);
 }
 
 struct rlimit guise_fd_raise(void)

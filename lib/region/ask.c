@@ -33,9 +33,9 @@ static void ring(struct guise_region *r, uint32_t what)
 	guise_futex_wake(&r->ask, 1);
 }
 
-void guise_ask_to_ring(struct guise_stack *s, uint64_t bells)
+void guise_ask_to_ring(struct guise_stack *s, unsigned int bell)
 {
-	__atomic_or_fetch(&s->region->ask_bells, bells, __ATOMIC_SEQ_CST);
+	__atomic_or_fetch(&s->region->ask_bells[bell / 64], 1ull << bell % 64, __ATOMIC_SEQ_CST);
 	ring(s->region, ASK_BELLS);
 }
 
@@ -112,6 +112,16 @@ static void answer_all(const struct answers *a)
 	}
 }
 
+static void ring_all(struct guise_stack *s)
+{
+	struct guise_bell_set bells;
+
+	for (unsigned int i = 0; i < GUISE_BELLS / 64; i++)
+		bells.word[i] =
+			__atomic_exchange_n(&s->region->ask_bells[i], 0, __ATOMIC_SEQ_CST);
+	guise_ring_bells(s, &bells);
+}
+
 static void *answer(void *arg)
 {
 	struct answers a = *(struct answers *)arg;
@@ -125,8 +135,7 @@ static void *answer(void *arg)
 		guise_futex_wait(&a.s->region->ask, 0, ~0ull);
 		what = __atomic_exchange_n(&a.s->region->ask, 0, __ATOMIC_SEQ_CST);
 		if (what & ASK_BELLS)
-			guise_ring_bells(a.s, __atomic_exchange_n(&a.s->region->ask_bells, 0,
-								  __ATOMIC_SEQ_CST));
+			ring_all(a.s);
 		if (what & ASK_PROCESS)
 			answer_all(&a);
 		if (what & ASK_TELL)

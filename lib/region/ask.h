@@ -16,8 +16,8 @@ void guise_allow_tracer(struct guise_stack *s);
 /* The same in a forked child, before the holder hears of it. */
 void guise_allow_tracer_forked(struct guise_stack *s);
 
-/* In a sandbox: has the holder ring bells, a bit each. */
-void guise_ask_to_ring(struct guise_stack *s, uint64_t bells);
+/* In a sandbox: has the holder ring a bell. */
+void guise_ask_to_ring(struct guise_stack *s, unsigned int bell);
 
 /* Has the holder print what is new in region->outside. Does not wait for it. */
 void guise_ask_to_tell(struct guise_region *r);

@@ -6,9 +6,10 @@
  * ever do; a thread that cannot wake, because it is stopped, frozen or held by a debugger,
  * costs the others next to nothing.
  *
- * Which bell: the one that the slot's number gives, or the next one when that is rung for a
- * slot that has not seen it yet. Slots are given the lowest free number; so up to
- * GUISE_BELLS threads have a bell each, and beyond that a few threads share one.
+ * Which bell: one that no other thread has, from the moment in which a thread goes to sleep
+ * until it has looked again. So up to GUISE_BELLS threads sleep on a bell each. Beyond that
+ * a few threads share the one that the slot's number gives, or, when that is rung for a slot
+ * that has not seen it yet, one that is not.
  *
  * Ringing: a thread that wakes empties its bell at once, before it takes the virtual CPU, in
  * order not to make that call of the host with the virtual CPU. If other slots have not
@@ -40,13 +41,13 @@
 
 #define NEVER            (~0ull)
 #define BELLS_LEAST      8
-#define FDS_FOR_A_BELL   1024 /* of those that a process may have (the hard limit) */
+#define FDS_FOR_A_BELL   128 /* of those that a process may have (the hard limit) */
 #define GUISE_BELL_LOOKS 64u
 #define GUISE_BELL_NS    2000000ull
 #define GUISE_PAUSE_MIN  4000000ull
 #define GUISE_PAUSE_MAX  128000000ull
 
-_Static_assert(GUISE_BELLS == 64, "region->ask_bells has a bit for each");
+_Static_assert(GUISE_BELLS % 64 == 0, "sets of bells are of whole words");
 
 /* One descriptor for both ends of a pipe; where there is no /proc, an eventfd. */
 static int make(void)
@@ -100,15 +101,16 @@ void guise_ring_bell(struct guise_stack *s, unsigned int bell)
 	const uint64_t one = 1;
 
 	if (__builtin_expect(s->sandboxed, 0))
-		guise_ask_to_ring(s, 1ull << bell);
+		guise_ask_to_ring(s, bell);
 	else
 		host_sys(SYS_write, s->bell[bell], &one, sizeof(one));
 }
 
-void guise_ring_bells(struct guise_stack *s, uint64_t bells)
+void guise_ring_bells(struct guise_stack *s, const struct guise_bell_set *set)
 {
-	for (; bells; bells &= bells - 1)
-		guise_ring_bell(s, (unsigned int)__builtin_ctzll(bells));
+	for (unsigned int i = 0; i < GUISE_BELLS / 64; i++)
+		for (uint64_t left = set->word[i]; left; left &= left - 1)
+			guise_ring_bell(s, i * 64 + (unsigned int)__builtin_ctzll(left));
 }
 
 void guise_empty_bell(struct guise_stack *s, struct guise_slot *slot)
@@ -118,24 +120,6 @@ void guise_empty_bell(struct guise_stack *s, struct guise_slot *slot)
 	/* Killed after this, it leaves the others that share the bell asleep. */
 	__atomic_store_n(&slot->delivering, 1, __ATOMIC_RELEASE);
 	host_sys(SYS_read, s->bell[slot->bell], rung, sizeof(rung));
-}
-
-void guise_bell_choose(struct guise_region *r, struct guise_slot *slot)
-{
-	unsigned int first = slot->id % r->bells;
-
-	slot->bell = first;
-	for (unsigned int i = 1; r->vcpu->bell[slot->bell].pending && i < r->bells; i++)
-		slot->bell = (first + i) % r->bells;
-	if (r->vcpu->bell[slot->bell].pending)
-		slot->bell = first;
-}
-
-void guise_bell_owed(struct guise_region *r, struct guise_slot *slot)
-{
-	guise_bell_seen(r, slot);
-	slot->belled = GUISE_BELLED;
-	r->vcpu->bell[slot->bell].pending++;
 }
 
 /* Sets when a bell is rung anew. */
@@ -148,7 +132,8 @@ static void again(struct guise_region *r, struct guise_bell *bell, uint64_t when
 			r->vcpu->bell_again = r->vcpu->bell[i].again;
 }
 
-void guise_bell_seen(struct guise_region *r, struct guise_slot *slot)
+/* No bell has to ring for it any more. */
+static void seen(struct guise_region *r, struct guise_slot *slot)
 {
 	struct guise_bell *bell = &r->vcpu->bell[slot->bell];
 
@@ -157,6 +142,65 @@ void guise_bell_seen(struct guise_region *r, struct guise_slot *slot)
 	else if (slot->belled && !--bell->late)
 		again(r, bell, NEVER);
 	slot->belled = 0;
+}
+
+/* The bell that a slot shares, when all have sleepers. */
+static unsigned int share(const struct guise_region *r, const struct guise_slot *slot)
+{
+	unsigned int first = slot->id % r->bells;
+
+	for (unsigned int i = 0; i < r->bells; i++)
+		if (!r->vcpu->bell[(first + i) % r->bells].pending)
+			return (first + i) % r->bells;
+	return first;
+}
+
+/* A bell without sleepers, the one that the slot had last if that is one; else a shared one. */
+static unsigned int choose(const struct guise_region *r, const struct guise_slot *slot)
+{
+	if (slot->bell < r->bells && !r->vcpu->bell[slot->bell].sleepers)
+		return slot->bell;
+	for (unsigned int i = 0; i < GUISE_BELLS / 64; i++) {
+		uint64_t free = ~r->vcpu->bells_taken[i];
+		unsigned int bell = i * 64 + (free ? (unsigned int)__builtin_ctzll(free) : 0);
+
+		if (free && bell < r->bells)
+			return bell;
+	}
+	return share(r, slot);
+}
+
+/* Notes that the slot has its bell. */
+static void have(struct guise_region *r, struct guise_slot *slot)
+{
+	slot->has_bell = 1;
+	r->vcpu->bell[slot->bell].sleepers++;
+	r->vcpu->bells_taken[slot->bell / 64] |= 1ull << slot->bell % 64;
+}
+
+void guise_bell_owed(struct guise_region *r, struct guise_slot *slot)
+{
+	seen(r, slot);
+	slot->belled = GUISE_BELLED;
+	r->vcpu->bell[slot->bell].pending++;
+}
+
+void guise_bell_leave(struct guise_region *r, struct guise_slot *slot)
+{
+	seen(r, slot);
+	if (!slot->has_bell)
+		return;
+	slot->has_bell = 0;
+	if (!--r->vcpu->bell[slot->bell].sleepers)
+		r->vcpu->bells_taken[slot->bell / 64] &= ~(1ull << slot->bell % 64);
+}
+
+void guise_bell_take(struct guise_region *r, struct guise_slot *slot)
+{
+	/* It may have one: of a wait in which its vfork child was killed. */
+	guise_bell_leave(r, slot);
+	slot->bell = choose(r, slot);
+	have(r, slot);
 }
 
 /* Sets belled of all slots that this bell was rung for. Returns how many there are. */
@@ -187,8 +231,14 @@ static void mend(struct guise_stack *s, unsigned int i)
 
 void guise_bell_mend(struct guise_stack *s)
 {
-	for (unsigned int i = 0; i < s->region->bells; i++)
+	for (unsigned int i = 0; i < s->region->bells; i++) {
 		mend(s, i);
+		s->region->vcpu->bell[i].sleepers = 0;
+	}
+	memset(s->region->vcpu->bells_taken, 0, sizeof(s->region->vcpu->bells_taken));
+	for (unsigned int i = 1; i < guise_slots_end(s); i++)
+		if (s->slots[i].has_bell && __atomic_load_n(&s->slots[i].used, __ATOMIC_ACQUIRE))
+			have(s->region, &s->slots[i]);
 }
 
 static uint64_t now(struct guise_stack *s)
@@ -234,7 +284,7 @@ void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang)
 {
 	struct guise_bell *bell = &s->region->vcpu->bell[slot->bell];
 
-	guise_bell_seen(s->region, slot);
+	guise_bell_leave(s->region, slot);
 	if (rang && !bell->pending) {
 		bell->vain = 0;
 		if (!bell->late)

@@ -42,7 +42,7 @@ static void make_stack(unsigned int bells)
 static struct guise_slot *sleeper(unsigned int i)
 {
 	stack.slots[i].used = 1;
-	guise_bell_choose(stack.region, &stack.slots[i]);
+	guise_bell_take(stack.region, &stack.slots[i]);
 	return &stack.slots[i];
 }
 
@@ -70,6 +70,14 @@ static void wake(struct guise_slot *slot)
 	guise_ring_bell(&stack, slot->bell);
 }
 
+/* Nobody sleeps any more. */
+static void all_awake(void)
+{
+	for (uint32_t i = 1; i < GUISE_MAX_SLOTS; i++)
+		if (stack.slots[i].used)
+			guise_bell_leave(stack.region, &stack.slots[i]);
+}
+
 static void one_for_each(void)
 {
 	struct guise_slot *a = sleeper(1), *b = sleeper(2);
@@ -80,30 +88,55 @@ static void one_for_each(void)
 	tap(wakes(a) && !rings(a->bell), "it is quiet when that one has seen it");
 	tap(!stack.region->vcpu->bell[a->bell].pending && !a->belled && !a->delivering,
 	    "nothing is owed any more");
+	tap(sleeper(1 + stack.region->bells)->bell == a->bell,
+	    "a bell whose sleeper is awake is free for any other");
+	tap(sleeper(1)->bell != a[stack.region->bells].bell,
+	    "and the one that had it takes another");
+	all_awake();
 }
 
 static void shared(void)
 {
-	struct guise_slot *a = sleeper(1), *c = sleeper(1 + stack.region->bells), *d;
+	struct guise_slot *a, *c, *d;
+	uint32_t bells = 0;
 
-	tap(a->bell == c->bell, "more sleepers than bells share some");
+	for (uint32_t i = 1; i <= stack.region->bells; i++)
+		bells |= 1u << sleeper(i)->bell;
+	tap(bells == (1u << stack.region->bells) - 1, "all bells have a sleeper");
+	c = sleeper(1 + stack.region->bells);
+	a = &stack.slots[1];
+	while (a->bell != c->bell)
+		a++;
+	tap(a != c && stack.region->vcpu->bell[a->bell].sleepers == 2,
+	    "more sleepers than bells share some");
 	wake(a);
-	tap(wakes(c) && rings(a->bell), "the wrong one wakes first, and the bell rings again");
 	d = sleeper(1 + 2 * stack.region->bells);
 	tap(d->bell != a->bell,
-	    "a thread that goes to sleep then takes another one, which does not ring");
+	    "a thread that goes to sleep then shares another one, which does not ring");
+	tap(wakes(c) && rings(a->bell), "the wrong one wakes first, and the bell rings again");
 	tap(wakes(a) && !rings(a->bell), "the right one wakes, and the bell is quiet");
+	all_awake();
+	tap(!stack.region->vcpu->bells_taken[0] && !stack.region->vcpu->bell[a->bell].sleepers,
+	    "no bell is taken when all are awake");
+}
+
+/* c shares the bell of a; its look is in vain. */
+static void look_in_vain(struct guise_slot *a, struct guise_slot *c)
+{
+	c->bell = a->bell;
+	guise_empty_bell(&stack, c);
+	guise_quiet_bell(&stack, c, true);
 }
 
 static void late(void)
 {
-	struct guise_slot *a = sleeper(1), *c = sleeper(1 + stack.region->bells);
+	struct guise_slot *a = sleeper(1), *c = &stack.slots[1 + stack.region->bells];
 	const struct guise_bell *bell = &stack.region->vcpu->bell[a->bell];
 	int looks = 0;
 
 	wake(a);
-	for (; rings(c->bell) && looks < 1000; looks++, time_now += 100000)
-		wakes(c);
+	for (; rings(a->bell) && looks < 1000; looks++, time_now += 100000)
+		look_in_vain(a, c);
 	tap(looks > 1 && looks < 1000, "one that never looks is late after %d looks of others",
 	    looks);
 	tap(bell->late == 1 && !bell->pending && stack.region->vcpu->bell_again > time_now,
@@ -113,6 +146,7 @@ static void late(void)
 	tap(rings(a->bell) && bell->pending == 1, "by the thread that looks then");
 	tap(wakes(a) && !rings(a->bell) && stack.region->vcpu->bell_again == ~0ull,
 	    "it comes at last, and nobody is late");
+	all_awake();
 }
 
 static void mended(void)
@@ -122,11 +156,16 @@ static void mended(void)
 	wake(a);
 	wake(b);
 	stack.region->vcpu->bell[a->bell].pending = 7;
+	stack.region->vcpu->bell[b->bell].sleepers = 7;
 	a->used = 0;
 	guise_bell_mend(&stack);
 	tap(!stack.region->vcpu->bell[a->bell].pending &&
 		    stack.region->vcpu->bell[b->bell].pending == 1,
 	    "after a death it is counted anew for which slots a bell rings");
+	tap(!stack.region->vcpu->bell[a->bell].sleepers &&
+		    stack.region->vcpu->bell[b->bell].sleepers == 1 &&
+		    stack.region->vcpu->bells_taken[0] == 1ull << b->bell,
+	    "and which slots have which bell");
 }
 
 int main(void)

@@ -57,7 +57,7 @@ static void bury(struct guise_stack *s, unsigned int proc)
 		if (slot->follows)
 			guise_unfollow(s, slot);
 		wakes_lost |= slot->delivering;
-		guise_bell_seen(r, slot);
+		guise_bell_leave(r, slot);
 		/* One that waits is not counted as busy. */
 		if (slot->task && !slot->waiting)
 			__atomic_sub_fetch(&r->online, 1, __ATOMIC_SEQ_CST);

@@ -177,7 +177,7 @@ static void *pump(void *arg)
 		r->vcpu->pump_until = 0;
 		r->vcpu->leader_tx = __atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED);
 		r->vcpu->pump_word = GUISE_PUMP_AWAKE;
-		guise_bell_choose(r, slot);
+		guise_bell_take(r, slot);
 		__atomic_store_n(&slot->word, GUISE_WORD_POLL, __ATOMIC_RELEASE);
 		guise_unlock(s);
 		rang = guise_poll_devices(s, slot, deadline, true, &own);

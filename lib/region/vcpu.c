@@ -411,5 +411,6 @@ void guise_declare_dead(struct guise_stack *s)
 			__atomic_store_n(&s->slots[i].word, GUISE_WORD_KICKED, __ATOMIC_SEQ_CST);
 			guise_futex_wake(&s->slots[i].word, 0x7fffffff);
 		}
-	guise_ring_bells(s, ~0ull >> (64 - r->bells));
+	for (i = 0; i < r->bells; i++)
+		guise_ring_bell(s, i);
 }

@@ -92,7 +92,7 @@ static void wake_slot(struct guise_stack *s, struct guise_slot *slot, struct gui
 		break;
 	case GUISE_WORD_POLL:
 		guise_bell_owed(s->region, slot);
-		wakes->bells |= 1ull << slot->bell;
+		guise_bell_add(&wakes->bells, slot->bell);
 		break;
 	}
 	end_waiting(s->region, slot);
@@ -123,7 +123,7 @@ void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
 	struct guise_region *r = s->region;
 
 	wakes->any = true;
-	wakes->bells = 0;
+	wakes->bells = (struct guise_bell_set){ 0 };
 	wakes->n = 0;
 	while (r->vcpu->kick_head) {
 		struct guise_slot *slot = &s->slots[r->vcpu->kick_head];
@@ -157,7 +157,7 @@ void guise_deliver_wakes(struct guise_stack *s, struct guise_wakes *wakes)
 
 	for (i = 0; i < wakes->n; i++)
 		guise_futex_wake(wakes->word[i], 1);
-	guise_ring_bells(s, wakes->bells);
+	guise_ring_bells(s, &wakes->bells);
 }
 
 void guise_note_time(struct guise_stack *s)
@@ -217,7 +217,7 @@ void guise_wait_mend(struct guise_stack *s)
 			continue;
 		wake_slot(s, slot, &wakes);
 		/* Its word may have been set by a thread that died before it could wake it. */
-		wakes.bells |= 1ull << slot->bell;
+		guise_bell_add(&wakes.bells, slot->bell);
 		guise_futex_wake(&slot->word, 1);
 	}
 	r->vcpu->pump_word = GUISE_PUMP_AWAKE;
@@ -237,10 +237,12 @@ void guise_wake_continued(struct guise_stack *s)
 		    __atomic_load_n(&slot->still, __ATOMIC_RELAXED) != GUISE_CONTINUED)
 			continue;
 		/* It may have been late for the last ring; now it can see it. */
-		if (slot->belled)
-			late = true, wakes.bells |= 1ull << slot->bell;
-		else
+		if (slot->belled) {
+			late = true;
+			guise_bell_add(&wakes.bells, slot->bell);
+		} else {
 			wake_slot(s, slot, &wakes);
+		}
 	}
 	if (late)
 		guise_bell_mend(s);
@@ -446,7 +448,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 		follow(s, slot);
 	}
 	if (ps || lead)
-		guise_bell_choose(r, slot);
+		guise_bell_take(r, slot);
 	__atomic_store_n(&slot->word, GUISE_WORD_SPIN, __ATOMIC_RELEASE);
 	guise_unlock(s);
 	guise_wake_napper(r);

@@ -3,6 +3,7 @@
 #ifndef GUISE_REGION_WAIT_H
 #define GUISE_REGION_WAIT_H
 
+#include "region/bell.h"
 #include "region/stack.h"
 
 /* Host descriptors that a call waits for besides the stack. */
@@ -22,7 +23,7 @@ static inline bool guise_link_live(const struct guise_stack *s, unsigned int i)
 struct guise_wakes {
 	bool any;
 	unsigned int n;
-	uint64_t bells; /* a bit each */
+	struct guise_bell_set bells;
 	uint32_t *word[16];
 };
 

@@ -4,7 +4,7 @@
  * offsets of the host contract. Text and pure constants are never written, not
  * even by relocation; whatever holds a pointer lies with the data, where the
  * creator of a region adds the base (R_*_RELATIVE), once. Segments begin on
- * the boundaries of the largest pages that a host may have.
+ * the boundaries of huge pages, so that no such page is of two segments.
  */
 #include <guise/layout.h>
 #include <asm/page.h>
@@ -100,7 +100,7 @@ SECTIONS
 	INIT_TEXT_SECTION(16)
 	.exit.text : { EXIT_TEXT }
 
-	. = ALIGN(GUISE_HOST_PAGE_MAX);
+	. = ALIGN(GUISE_HOST_PAGE_HUGE);
 #ifndef CONFIG_KALLSYMS
 	/* Else with the data, by RO_DATA: the table of symbols has a pointer, and
 	 * lockdep knows what is constant by RO_DATA's bounds. */
