@@ -404,7 +404,8 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, 
 	/* guise_declare_dead() may have looked at the word just before this thread set it. */
 	if (__atomic_load_n(&s->region->dead, __ATOMIC_SEQ_CST))
 		return false;
-	if (simulated)
+	/* Followers leave the clock to the leader. */
+	if (simulated || !lead)
 		deadline = NEVER;
 	if (poll) {
 		bool rang = guise_poll_devices(s, slot, deadline, lead, ps);
@@ -413,7 +414,7 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, 
 			guise_empty_bell(s, slot);
 		return rang;
 	}
-	guise_futex_wait(&slot->word, GUISE_WORD_FUTEX, lead ? time_left(s, deadline) : NEVER);
+	guise_futex_wait(&slot->word, GUISE_WORD_FUTEX, time_left(s, deadline));
 	return false;
 }
 
