@@ -30,6 +30,7 @@
 #include "host/sys.h"
 #include "region/bury.h"
 #include "region/ask.h"
+#include "region/huge.h"
 #include "region/vcpu.h"
 
 #include <errno.h>
@@ -50,6 +51,10 @@
 /* ... and for guests, once all copies of the ticket that guests were to keep are closed. */
 #define GUESTS_MS 200
 
+/* From so many members on the region has huge pages; how soon it is looked at again. */
+#define HUGE_FROM 8
+#define HUGE_NS   1000000000ull
+
 /* What an event is about: the kind above, a process index below. */
 enum kind { SIGNALS = 1, TICKET, CHANNEL, PROCESS, LINK, CONTROL };
 
@@ -66,6 +71,8 @@ struct watch {
 	int pidfd[GUISE_MAX_PROCS];
 	bool blind; /* once a pidfd could not be had */
 	uint64_t next_look;
+	unsigned int huge_at; /* with so many members, or at that time, for huge pages */
+	uint64_t huge_next;
 };
 
 static int watch_fd(struct watch *w, int fd, enum kind kind, unsigned int proc)
@@ -176,8 +183,22 @@ static void member_came(struct watch *w, unsigned int proc)
 		w->blind = true;
 }
 
+/* What the stack has come to use since it was last done is to have huge pages, too. */
+static void huge_pages(struct watch *w)
+{
+	const unsigned int members = w->v->members;
+	uint64_t now = guise_host_now();
+
+	if (members < HUGE_FROM || (members < w->huge_at && now < w->huge_next))
+		return;
+	guise_huge_collapse(w->v->s);
+	w->huge_at = 2 * members;
+	w->huge_next = now + HUGE_NS;
+}
+
 static void place_given(struct watch *w, unsigned int proc)
 {
+	huge_pages(w);
 	if (member_pid(w, proc))
 		member_came(w, proc);
 	/* One that cannot be watched would keep the stack for ever. */

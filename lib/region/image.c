@@ -5,7 +5,8 @@
  * The image that comes with guise is mapped from a copy in memory, which nobody can change
  * any more (memfd_create(2), F_ADD_SEALS): a newer one that is written over the file, or
  * a file that is cut short, would otherwise end each program of the stack by SIGBUS, or
- * change its code. All members map the same copy. One that was named (options.image,
+ * change its code. All members map the same copy, in which each segment lies at the offset
+ * that is its address, so that huge pages fit (huge.c). One that was named (options.image,
  * $GUISE_KERNEL) is mapped itself, so that perf(1) and gdb(1) find its symbols; so is any
  * where the host maps no program from memory.
  *
@@ -31,6 +32,8 @@
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010 /* since Linux 5.1 */
 #endif
+
+#define HUGE ((uint64_t)GUISE_HOST_PAGE_HUGE)
 
 /* Not F_SEAL_WRITE: it waits until the host's kernel refers to no page, and may fail. */
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
@@ -118,17 +121,60 @@ static bool executable(int fd)
 	return true;
 }
 
-/* A copy of the first bytes, sealed; -errno. */
-static int copy_sealed(int from, int64_t bytes)
+/* Its segments in a file in which they lie at their addresses. Text and constants fill
+ * their last huge page: behind them the file has a hole. */
+static void lay_out(struct guise_image_file *im)
 {
-	long fd = guise_fd_memory("guise-kernel", MFD_ALLOW_SEALING), n = fd;
-	off_t at = 0;
+	for (unsigned int i = 0; i < im->eh.e_phnum; i++) {
+		Elf64_Phdr *p = &im->ph[i];
+		uint64_t end = (p->p_vaddr + p->p_memsz + HUGE - 1) / HUGE * HUGE;
 
-	while (n >= 0 && at < bytes) {
-		n = host_sys(SYS_sendfile, fd, from, &at, bytes - at);
+		p->p_offset = p->p_vaddr;
+		if (p->p_type != PT_LOAD || p->p_flags & PF_W)
+			continue;
+		for (unsigned int k = 0; k < im->eh.e_phnum; k++)
+			if (im->ph[k].p_vaddr > p->p_vaddr && im->ph[k].p_vaddr < end)
+				end = im->ph[k].p_vaddr;
+		p->p_filesz = p->p_memsz = end - p->p_vaddr;
+	}
+}
+
+/* Copies what is in the file of a segment; 0 or -errno. */
+static long copy_segment(int to, int from, const Elf64_Phdr *p)
+{
+	off_t at = (off_t)p->p_offset, end = at + (off_t)p->p_filesz;
+	long n = host_sys(SYS_lseek, to, p->p_vaddr, SEEK_SET);
+
+	while (n >= 0 && at < end) {
+		n = host_sys(SYS_sendfile, to, from, &at, end - at);
 		if (!n)
 			n = -ENOEXEC; /* it has become shorter */
 	}
+	return n < 0 ? n : 0;
+}
+
+/* A copy, laid out and sealed; -errno. */
+static int copy_sealed(int from, const struct guise_image_file *im)
+{
+	struct guise_image_file copy = *im;
+	const size_t headers = copy.eh.e_phnum * sizeof(copy.ph[0]);
+	long fd = guise_fd_memory("guise-kernel", MFD_ALLOW_SEALING), n = fd;
+	uint64_t end = 0;
+
+	for (unsigned int i = 0; i < im->eh.e_phnum && n >= 0; i++)
+		if (im->ph[i].p_type == PT_LOAD)
+			n = copy_segment((int)fd, from, &im->ph[i]);
+	lay_out(&copy);
+	copy.eh.e_phoff = sizeof(copy.eh);
+	for (unsigned int i = 0; i < copy.eh.e_phnum; i++)
+		if (copy.ph[i].p_offset + copy.ph[i].p_filesz > end)
+			end = copy.ph[i].p_offset + copy.ph[i].p_filesz;
+	if (n >= 0)
+		n = host_sys(SYS_ftruncate, fd, end);
+	if (n >= 0)
+		n = host_sys(SYS_pwrite64, fd, &copy.eh, sizeof(copy.eh), 0);
+	if (n >= 0)
+		n = host_sys(SYS_pwrite64, fd, copy.ph, headers, copy.eh.e_phoff);
 	if (n >= 0)
 		n = host_sys(SYS_fcntl, fd, F_ADD_SEALS, SEALS);
 	if (n >= 0 && executable((int)fd))
@@ -149,7 +195,7 @@ int guise_image_open(const struct guise_options *opt, struct guise_image_file *i
 		return fd;
 	end = check(fd, im);
 	if (end > 0 && beside) {
-		copy = copy_sealed(fd, end);
+		copy = copy_sealed(fd, im);
 		if (copy >= 0) {
 			host_sys(SYS_close, fd);
 			fd = copy;
