@@ -6,8 +6,8 @@
 # Each folder is built by one rule, whatever files it has: lib/*/*.c become libguise,
 # preload/ with it libguise-preload.so, holder/ and relay/ with it guise-holder, capture/*.c
 # guise-capture, bench/*.c guise-bench,
-# and each file of examples/ and of a folder of test/ a program. X_test.c beside X.c is a unit
-# test: a program that is built with the sanitizers and run by `make check`.
+# and each file of examples/, of bench/servers/ and of a folder of test/ a program. X_test.c beside
+# X.c is a unit test: a program that is built with the sanitizers and run by `make check`.
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -55,20 +55,22 @@ programs := \
 	$(if $(bench_sources),$(BUILD)/guise-bench) \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+server_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/servers/*.c))
 # (test/isa is compiled by its test, with the kernel's assembler.)
 test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard test/*/*.c))) $(BUILD)/test/redis-server \
-	$(BUILD)/test/unpacked
+	$(BUILD)/test/unpacked $(server_programs)
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(capture_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
-.PHONY: all fetch fetch-arm64 fetch-check arm64 help check check-all soak bench demo fuzz lint format install uninstall clean distclean FORCE
+.PHONY: all fetch fetch-arm64 fetch-bench fetch-check arm64 help check check-all soak bench bench-servers demo fuzz \
+	lint format install uninstall clean distclean FORCE
 
 ## all: everything, into build/ (the default)
 all: $(BUILD)/guise-kernel $(programs)
 
 ## help: this list
 help:
-	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | awk -F': ' '{ printf "%-11s %s\n", $$1, $$2 }'
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | awk -F': ' '{ printf "%-13s %s\n", $$1, $$2 }'
 
 # ---- what comes from the network --------------------------------------------------------------
 
@@ -79,6 +81,9 @@ fetch:
 ## fetch-arm64: the same, and Debian's libraries for arm64
 fetch-arm64: fetch
 	@. ./versions.env && make/arm64-root $$PACKAGES_ARM64 >/dev/null
+
+## fetch-bench: as fetch, and the servers of bench-servers
+fetch-bench: fetch $(BUILD)/test/unpacked
 
 ## fetch-check: the same, and the tools and servers of the tests
 fetch-check: fetch-arm64 $(BUILD)/test/unpacked
@@ -181,6 +186,12 @@ $(BUILD)/test/%: test/%.c $(BUILD)/libguise.so Makefile
 		-MMD -MP -o $@ $< -L$(BUILD) -Wl,--as-needed -lguise -lresolv \
 		'-Wl,-rpath,$$ORIGIN/../..'
 
+# The server among those of make bench-servers that is guise's own: it knows nothing of libguise.
+$(BUILD)/bench/servers/%: bench/servers/%.c Makefile
+	@mkdir -p $(@D)
+	$(call what,CC,$<)
+	$(Q)$(CC) $(CFLAGS) $(c_warnings) -std=gnu11 -D_GNU_SOURCE= -pthread -MMD -MP -o $@ $<
+
 # Debian's redis-tools holds the server as well: it is whatever it is called. The package
 # redis-server would start one on this machine.
 $(BUILD)/test/redis-server: FORCE
@@ -244,7 +255,7 @@ $(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/fuzz.a 
 -include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources) \
 	$(fuzz_sources)))
 -include $(patsubst %.c,$(BUILD)/unit/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(fuzzers))
--include $(wildcard $(BUILD)/examples/*.d $(BUILD)/test/*/*.d)
+-include $(wildcard $(BUILD)/examples/*.d $(BUILD)/bench/servers/*.d $(BUILD)/test/*/*.d)
 
 # ---- the kernel, and Go -----------------------------------------------------------------------
 
@@ -334,6 +345,10 @@ fuzz: all $(fuzz_programs)
 ## bench: this stack against this host's, side by side
 bench: all
 	$(BUILD)/guise bench
+
+## bench-servers: servers and their clients on one stack, and on this host; SERVERS='jvm node-*'
+bench-servers: all $(server_programs) $(BUILD)/test/unpacked
+	bench/servers/run $(SERVERS)
 
 ## demo: uploads over congestion controls that this host may not have
 demo: all

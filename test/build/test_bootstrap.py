@@ -106,6 +106,18 @@ def test_packages_for_tests_only_where_tests_run(machine: Machine) -> None:
     assert machine.calls("apt-get")
 
 
+def test_the_load_generator_only_for_servers_that_are_measured(machine: Machine) -> None:
+    lacks(machine, "wrk")
+    assert machine.bootstrap("check").returncode == 0
+    assert not machine.calls("apt-get")
+    assert machine.bootstrap("bench-servers", "SERVERS=jvm").returncode == 0
+    assert machine.calls("apt-get")
+    assert machine.calls("make")[2:] == [
+        "make fetch-bench SERVERS=jvm",
+        "make bench-servers SERVERS=jvm",
+    ]
+
+
 def test_virtual_machines_only_for_the_slow_tests(machine: Machine) -> None:
     lacks(machine, "qemu-system-arm")
     assert machine.bootstrap("check").returncode == 0
