@@ -40,7 +40,7 @@ print(json.dumps([most, len(given), given[-1], ended, child]))
 """
 
 
-@pytest.mark.parametrize("files", ["256:4096", "1024:4096", "3900:20000"])
+@pytest.mark.parametrize("files", ["256:4096", "1024:4096", "3800:20000"])
 def test_a_program_has_as_many_descriptors_as_on_the_host(files: str) -> None:
     command = ["prlimit", f"--nofile={files}", "/usr/bin/python3", "-c", PROGRAM]
     host = run(command).expect()
