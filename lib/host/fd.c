@@ -51,14 +51,21 @@ void guise_fd_restore(struct rlimit before)
 		host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &before, 0);
 }
 
-int guise_fd_copy(int fd)
+static long copy_above(int fd, int low)
 {
-	struct rlimit limit = guise_fd_raise();
-	long copy = host_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest_own(limit.rlim_max));
+	long copy = host_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, low);
 
 	/* Nothing free up there: anywhere is better than nowhere. */
 	if (copy == -EMFILE || copy == -EINVAL)
 		copy = host_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
+	return copy;
+}
+
+int guise_fd_copy(int fd)
+{
+	struct rlimit limit = guise_fd_raise();
+	long copy = copy_above(fd, lowest_own(limit.rlim_max));
+
 	guise_fd_restore(limit);
 	return (int)copy;
 }
@@ -72,24 +79,30 @@ int guise_fd_onto(int fd, int own, int flags)
 	return (int)ret;
 }
 
-/*
- * Returns the new number, close-on-exec; the old one is closed. Where no copy
- * can be had, the descriptor stays where it is. -EBADF for a bad one.
- */
+/* Where no copy can be had, the descriptor stays where it is. */
+static int move_above(int fd, int low)
+{
+	long copy = fd < low ? copy_above(fd, low) : -1;
+
+	if (copy < 0)
+		return host_sys(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC) < 0 ? -EBADF : fd;
+	host_sys(SYS_close, fd);
+	return (int)copy;
+}
+
+void guise_fd_all_high(int *fd, unsigned int n)
+{
+	struct rlimit limit = guise_fd_raise();
+
+	for (unsigned int i = 0; i < n; i++)
+		fd[i] = move_above(fd[i], lowest_own(limit.rlim_max));
+	guise_fd_restore(limit);
+}
+
 int guise_fd_high(int fd)
 {
-	struct rlimit limit = { FD_TOP, FD_TOP };
-	int moved;
-
-	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
-	if (fd < lowest_own(limit.rlim_max)) {
-		moved = guise_fd_copy(fd);
-		if (moved >= 0) {
-			host_sys(SYS_close, fd);
-			return moved;
-		}
-	}
-	return host_sys(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC) < 0 ? -EBADF : fd;
+	guise_fd_all_high(&fd, 1);
+	return fd;
 }
 
 /*

@@ -5,7 +5,11 @@
 
 #include <sys/resource.h>
 
-/* Descriptors of guise's own are moved up here, out of the program's way. */
+/*
+ * Descriptors of guise's own are moved up here, out of the program's way. Each becomes its new
+ * number, close-on-exec, and the old one is closed; -EBADF for a bad one.
+ */
+void guise_fd_all_high(int *fd, unsigned int n);
 int guise_fd_high(int fd);
 /* memfd_create(2) as this host wants it, close-on-exec; or -errno. */
 int guise_fd_memory(const char *name, unsigned int flags);

@@ -220,8 +220,7 @@ static int attach_links(struct guise_stack *s)
 }
 
 /* The stack of an answer. Takes the descriptors; on failure they are closed. */
-static struct guise_stack *build(int control, const struct guise_join_reply *r, const int *fd,
-				 int *err)
+static struct guise_stack *build(int control, const struct guise_join_reply *r, int *fd, int *err)
 {
 	struct guise_stack *s = guise_pages(sizeof(*s)); /* a handler may be the first to join */
 	int at = GUISE_JOIN_FIXED_FDS + (int)r->bells;
@@ -235,18 +234,19 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 		guise_pages_free(s, sizeof(*s));
 		return NULL;
 	}
+	guise_fd_all_high(fd, r->fds);
 	s->control = control;
 	s->proc = r->proc;
 	s->console_fd = -1;
-	s->memfd = guise_fd_high(fd[0]);
-	s->image_fd = guise_fd_high(fd[1]);
-	s->alive = guise_fd_high(fd[2]);
+	s->memfd = fd[0];
+	s->image_fd = fd[1];
+	s->alive = fd[2];
 	s->pump_bell = -1;
 	for (int i = 0; i < GUISE_BELLS; i++)
-		s->bell[i] = i < (int)r->bells ? guise_fd_high(fd[GUISE_JOIN_FIXED_FDS + i]) : -1;
+		s->bell[i] = i < (int)r->bells ? fd[GUISE_JOIN_FIXED_FDS + i] : -1;
 	for (int i = 0; i < GUISE_MAX_LINKS; i++)
 		for (int k = 0; k < GUISE_LINK_FDS; k++)
-			s->port[i].fd[k] = k < r->links[i] ? guise_fd_high(fd[at++]) : -1;
+			s->port[i].fd[k] = k < r->links[i] ? fd[at++] : -1;
 
 	*err = guise_region_map(s);
 	if (!*err && s->region->base != r->base)

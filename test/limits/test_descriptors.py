@@ -5,6 +5,7 @@ number, and so have the programs that it starts."""
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from topology.process import run
@@ -47,3 +48,14 @@ def test_a_program_has_as_many_descriptors_as_on_the_host(files: str) -> None:
     guise = run([GUISE, "run", "--link", "none", "--", *command]).expect()
     assert json.loads(guise.text) == json.loads(host.text)
     assert json.loads(guise.text)[4][0] == [int(n) for n in files.split(":")], guise
+
+
+def test_a_join_asks_for_the_limit_once_for_all_descriptors(tmp_path: Path) -> None:
+    """Not once for each that it moves out of the way."""
+    calls = tmp_path / "calls"
+    strace = ["strace", "-o", calls, "-e", "trace=prlimit64,fcntl", "true"]
+    run([GUISE, "run", "--link", "none", "--", *strace]).expect()
+    lines = calls.read_text().splitlines()
+    moved = sum("F_DUPFD_CLOEXEC" in line for line in lines)
+    asked = sum("RLIMIT_NOFILE" in line for line in lines)
+    assert moved >= 10 and 0 < asked < moved / 2, lines
