@@ -79,23 +79,45 @@ int guise_fd_onto(int fd, int own, int flags)
 	return (int)ret;
 }
 
+static void close_row(int first, int last)
+{
+	/* Since Linux 5.9. */
+	if (first < last && !host_sys(SYS_close_range, first, last, 0))
+		return;
+	for (; first <= last; first++)
+		host_sys(SYS_close, first);
+}
+
 /* Where no copy can be had, the descriptor stays where it is. */
-static int move_above(int fd, int low)
+static int copy_or_stay(int fd, int low)
 {
 	long copy = fd < low ? copy_above(fd, low) : -1;
 
-	if (copy < 0)
-		return host_sys(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC) < 0 ? -EBADF : fd;
-	host_sys(SYS_close, fd);
-	return (int)copy;
+	if (copy >= 0)
+		return (int)copy;
+	return host_sys(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC) < 0 ? -EBADF : fd;
 }
 
 void guise_fd_all_high(int *fd, unsigned int n)
 {
 	struct rlimit limit = guise_fd_raise();
+	const int low = lowest_own(limit.rlim_max);
+	int moved[GUISE_FD_ALL]; /* the old numbers; -1: it stays */
 
-	for (unsigned int i = 0; i < n; i++)
-		fd[i] = move_above(fd[i], lowest_own(limit.rlim_max));
+	for (unsigned int i = 0; i < n; i++) {
+		const int copy = copy_or_stay(fd[i], low);
+
+		moved[i] = copy < 0 || copy == fd[i] ? -1 : fd[i];
+		fd[i] = copy;
+	}
+	for (unsigned int i = 0, last; i < n; i = last) {
+		/* Those of a message have numbers in a row. */
+		for (last = i + 1;
+		     last < n && moved[i] >= 0 && moved[last] == moved[last - 1] + 1; last++)
+			;
+		if (moved[i] >= 0)
+			close_row(moved[i], moved[last - 1]);
+	}
 	guise_fd_restore(limit);
 }
 

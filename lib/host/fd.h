@@ -9,6 +9,7 @@
  * Descriptors of guise's own are moved up here, out of the program's way. Each becomes its new
  * number, close-on-exec, and the old one is closed; -EBADF for a bad one.
  */
+#define GUISE_FD_ALL 256 /* at the most: a message brings 253 */
 void guise_fd_all_high(int *fd, unsigned int n);
 int guise_fd_high(int fd);
 /* memfd_create(2) as this host wants it, close-on-exec; or -errno. */

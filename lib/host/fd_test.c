@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Descriptors that come from elsewhere are moved out of the program's way. */
+#include "host/fd.h"
+
+#include "test/tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOW 512 /* all of guise's own are above */
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void all_are_moved(void)
+{
+	int null = open("/dev/null", O_RDWR), fd[6] = { 20, 21, 22, 30, 0, 900000 }, bad = 0;
+	bool high = true, kept = false;
+
+	for (int i = 0; i < 5; i++)
+		if (dup2(null, fd[i]) != fd[i])
+			bad++;
+	dup2(null, 23);
+	guise_fd_all_high(fd, 6);
+	for (int i = 0; i < 5; i++)
+		high &= fd[i] >= LOW && fcntl(fd[i], F_GETFD) == FD_CLOEXEC;
+	tap(!bad && high, "all are high, and close-on-exec");
+	tap(!is_open(20) && !is_open(21) && !is_open(22) && !is_open(30) && !is_open(0),
+	    "their old numbers are closed, 0 as well");
+	tap(is_open(23), "a number beside them is not");
+	tap(fd[5] == -EBADF, "a bad one is -EBADF");
+	for (int i = 0; i < 5; i++)
+		for (int k = 0; k < i; k++)
+			kept |= fd[i] == fd[k];
+	tap(!kept, "each has a number of its own");
+}
+
+static void high_ones_stay(void)
+{
+	int fd = guise_fd_high(open("/dev/null", O_RDONLY)), again = guise_fd_high(fd);
+
+	tap(fd >= LOW && again == fd && is_open(fd), "one that is high already stays");
+}
+
+int main(void)
+{
+	all_are_moved();
+	high_ones_stay();
+	return tap_end();
+}
