@@ -15,7 +15,7 @@
 enum preload_lock {
 	PRELOAD_LOCK_COMPLETION, /* asynchronous requests: completion.c */
 	PRELOAD_LOCK_SHELL,      /* shells of system() and popen(): shell.c */
-	PRELOAD_LOCK_SPAWN,      /* the number that a spawned program's place has: exec.c */
+	PRELOAD_LOCK_SPAWN,      /* the number that a spawned program's place has: spawn.c */
 	PRELOAD_LOCK_RINGS,      /* mapped rings: mapping.c */
 	PRELOAD_LOCK_HOST,       /* the host that gethostbyname() returned last: hostent.c */
 	PRELOAD_LOCK_BEGIN,      /* joining, the table of descriptors, what is begun once */

@@ -39,7 +39,7 @@ struct preload {
 	int placeholder;           /* a placeholder of no private socket, see epoll.c */
 	int ticket;                /* the right to join; -1: none, do nothing */
 	int nudge, stack_nudge;    /* always readable, see epoll.c */
-	int place;                 /* where posix_spawn's child finds its place, see exec.c; -1 */
+	int place;                 /* where posix_spawn's child finds its place, see spawn.c; -1 */
 	int own_low;               /* guise's own are not lower than this; INT32_MAX: none */
 };
 
@@ -104,7 +104,7 @@ void preload_outside_first(void);
 void preload_outside_not_after_all(void);
 /* When this process has joined: reads what the user wants to be told, maps the header. */
 void preload_outside_begin(void);
-/* exec.c: the path of this library */
+/* environment.c: the path of this library */
 const char *preload_library(void);
 /* valgrind.c: whether Valgrind runs this program */
 bool preload_on_valgrind(void);
@@ -160,14 +160,14 @@ bool preload_clone3_vforks(long arguments, long size);
 /* When the process has joined: from now on a child that guise did not see begin is noticed. */
 void preload_watch_unseen(void);
 
-/* exec.c */
+/* environment.c */
 
 /* Remembers this library's name, and what else of the environment programs must not lose. */
 void preload_exec_begin(void);
 /* spawn.c: the number at which posix_spawn's children find their place; -1: none. Made when it is
  * first needed. */
 int preload_spawn_place(void);
-/* In the new program: takes over the private sockets that the one before left to it. */
+/* passing.c: in the new program. Takes over the private sockets that the one before left to it. */
 void preload_inherit(void);
 
 /* identity.c: the users, groups or capabilities of this thread are others, or of all threads. */

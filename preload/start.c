@@ -10,7 +10,7 @@
  * with status 125 and one sentence.
  *
  * For a program to which the one before left private sockets, a place in the stack was
- * prepared: it enters this place instead (exec.c). For fork see fork.c.
+ * prepared: it enters this place instead (passing.c). For fork see fork.c.
  *
  * A vfork child shares the parent's memory, and with it the table, but has
  * descriptors of its own: what it closes must not be closed in the stack.

@@ -4,7 +4,7 @@
  *
  * libc's own start the shell inside libc, past the hooks. The shell would get no private
  * sockets, and would be on the host's stack if the program had emptied its environment. So
- * these calls use posix_spawn() here, whose hook (exec.c) prevents both. They behave as POSIX
+ * these calls use posix_spawn() here, whose hook (spawn.c) prevents both. They behave as POSIX
  * and glibc say: while system() waits SIGINT and SIGQUIT
  * are ignored and SIGCHLD is blocked, for all threads that are in it; a thread that is
  * cancelled there kills its shell; a child of popen() does not have the streams of

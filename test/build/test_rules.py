@@ -56,7 +56,7 @@ MAY_USE_THE_HEAP = {
     "preload/names/hostent.o": "gethostbyname",
     "preload/names/interfaces.o": "getifaddrs",
     "preload/names/service.o": "getaddrinfo",
-    "preload/process/exec.o": "a constructor",
+    "preload/process/environment.o": "a constructor",
     "preload/process/shell.o": "popen",
     "preload/process/thread.o": "pthread_create",
     "preload/start.o": "a constructor",
