@@ -84,7 +84,7 @@ func (f *pathFlags) path(cmd *cobra.Command) (*plan.Path, error) {
 	if p.Memory, err = plan.ParseMemory(f.memory); err != nil {
 		return nil, usage("--memory: %w", err)
 	}
-	if err := plan.CheckMTU(f.mtu); err != nil {
+	if err := plan.CheckMTU(plan.Tap, f.mtu); err != nil {
 		return nil, usage("--mtu: %w", err)
 	}
 	if p.Forth.Delay, err = plan.ParseDelay(f.delay); err != nil {

@@ -20,7 +20,7 @@ type Field struct {
 
 // fromKinds puts in what the list of link kinds has, where a tag asks for it.
 var fromKinds = func() *strings.Replacer {
-	var names, meanings, others []string
+	var names, meanings, others, more []string
 	usual := plan.Kinds[0].MTU
 	for _, k := range plan.Kinds {
 		names = append(names, k.Name)
@@ -28,9 +28,13 @@ var fromKinds = func() *strings.Replacer {
 		if k.MTU != usual {
 			others = append(others, fmt.Sprintf("%d with %s", k.MTU, k.Name))
 		}
+		if most := plan.Kinds[0].MTUMost; k.MTUMost != most {
+			more = append(more, fmt.Sprintf(" (%d with %s)", k.MTUMost, k.Name))
+		}
 	}
+	limits := fmt.Sprintf("%d to %d", plan.MTULeast, plan.Kinds[0].MTUMost) + strings.Join(more, "")
 	return strings.NewReplacer("{kinds}", strings.Join(names, "|"), "{meanings of kinds}", strings.Join(meanings, ", "),
-		"{MTUs of kinds}", strings.Join(append([]string{fmt.Sprint(usual)}, others...), ", "))
+		"{limits of MTUs}", limits, "{MTUs of kinds}", strings.Join(append([]string{fmt.Sprint(usual)}, others...), ", "))
 }()
 
 // Fields are the keys of a table in their order.

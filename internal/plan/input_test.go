@@ -105,6 +105,8 @@ func TestLinks(t *testing.T) {
 		"tap:..":                         "cannot be the name",
 		"tap,mut=1":                      "did you mean mtu?",
 		"tap,mtu=60":                     "68 to 65521",
+		"tap,mtu=65522":                  "68 to 65521",
+		"tun:tun0,mtu=65536":             "68 to 65535",
 		"tap,mtu=x":                      "expected a number",
 		"tap,mac=01:00:00:00:00:01":      "02:00:00:00:00:01",
 		"tap,mac=00:00:00:00:00:00":      "02:00:00:00:00:01",

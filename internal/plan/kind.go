@@ -14,6 +14,7 @@ type Kind struct {
 	Name     string
 	Ethernet bool // else IP packets alone
 	MTU      int  // of a link of which nobody said another
+	MTUMost  int  // that it may have
 	Forms    []string
 	Meaning  string
 }

@@ -42,7 +42,7 @@ func TestLinksTakeTheFormsOfTheirKinds(t *testing.T) {
 
 func TestAddressesOfEthernetAreForEthernet(t *testing.T) {
 	for _, k := range Kinds {
-		if k.MTU < 68 || k.MTU > 65521 {
+		if k.MTU < MTULeast || k.MTU > k.MTUMost {
 			t.Errorf("%s: an MTU of %d", k.Name, k.MTU)
 		}
 		l := &Link{Kind: k.Name}

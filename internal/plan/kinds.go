@@ -12,10 +12,13 @@ const (
 	Stream = "stream" // a Unix stream socket on which passt or QEMU waits
 )
 
+// MTULeast is what every link carries.
+const MTULeast = 68
+
 // Kinds are those that the command line has, in the order in which they are named.
 var Kinds = []Kind{
-	{Name: Tap, Ethernet: true, MTU: 1500, Forms: []string{"tap", "tap:IFNAME", "tap:fd=N"}, Meaning: "a tap of the host (Ethernet)"},
-	{Name: Tun, Ethernet: false, MTU: 1500, Forms: []string{"tun:IFNAME", "tun:fd=N"}, Meaning: "a tun of the host (IP packets)"},
-	{Name: Passt, Ethernet: true, MTU: 65520, Forms: []string{"passt"}, Meaning: "a passt that guise starts"},
-	{Name: Stream, Ethernet: true, MTU: 1500, Forms: []string{"stream:PATH", "stream:fd=N"}, Meaning: "a Unix stream socket on which passt or QEMU waits"},
+	{Name: Tap, Ethernet: true, MTU: 1500, MTUMost: 65521, Forms: []string{"tap", "tap:IFNAME", "tap:fd=N"}, Meaning: "a tap of the host (Ethernet)"},
+	{Name: Tun, Ethernet: false, MTU: 1500, MTUMost: 65535, Forms: []string{"tun:IFNAME", "tun:fd=N"}, Meaning: "a tun of the host (IP packets)"},
+	{Name: Passt, Ethernet: true, MTU: 65520, MTUMost: 65521, Forms: []string{"passt"}, Meaning: "a passt that guise starts"},
+	{Name: Stream, Ethernet: true, MTU: 1500, MTUMost: 65521, Forms: []string{"stream:PATH", "stream:fd=N"}, Meaning: "a Unix stream socket on which passt or QEMU waits"},
 }

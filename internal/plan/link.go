@@ -143,7 +143,7 @@ func (l *Link) parseOptions(options []string) error {
 			if err != nil {
 				return fmt.Errorf("mtu=%s; expected a number", value)
 			}
-			if err := CheckMTU(mtu); err != nil {
+			if err := CheckMTU(l.Kind, mtu); err != nil {
 				return err
 			}
 			l.MTU = mtu
@@ -159,10 +159,12 @@ func (l *Link) parseOptions(options []string) error {
 	return nil
 }
 
-// CheckMTU refuses what no Ethernet interface can have as its MTU.
-func CheckMTU(mtu int) error {
-	if mtu < 68 || mtu > 65521 {
-		return fmt.Errorf("%d is no MTU; expected a number from 68 to 65521", mtu)
+// CheckMTU refuses what no link of that kind can have as its MTU. One of no kind yet is a tap, or
+// Ethernet like it.
+func CheckMTU(kind string, mtu int) error {
+	most := KindOf(cmp.Or(kind, Tap)).MTUMost
+	if mtu < MTULeast || mtu > most {
+		return fmt.Errorf("%d is no MTU; expected a number from %d to %d", mtu, MTULeast, most)
 	}
 	return nil
 }

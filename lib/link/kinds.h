@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The one list of link kinds: what they are called, how they are written, and what opens
+ * The one list of link kinds, and of what their MTUs may be: what they are called, how they are written, and what opens
  * them. From it come the table of libguise (kinds.c), what the command line knows
  * (internal/plan/kinds.go and internal/hostnet/openers.go, which kinds.py writes), and through
  * these the messages, the help, the config's reference and its schema. `make check` fails when
@@ -20,6 +20,16 @@
  *
  * Included several times: whoever includes it defines KIND.
  */
+
+/*
+ * MTUs. The least is what every IPv4 link carries (RFC 791), the most that of the host's own
+ * devices and of the port's: a frame is no longer than the longest packet, with its Ethernet
+ * header, of 14 bytes. Longer ones a stream could not say the length of.
+ */
+#define LINK_MTU_LEAST         68
+#define LINK_MTU_MOST_ETHERNET 65521
+#define LINK_MTU_MOST_IP       65535
+
 KIND(tap, ETHERNET, 1500, "tap:IFNAME or tap:fd=N", openDevice, "tap, tap:IFNAME or tap:fd=N",
      "a tap of the host (Ethernet)")
 KIND(tun, IP, 1500, "tun:IFNAME or tun:fd=N", openDevice, "tun:IFNAME or tun:fd=N",

@@ -38,6 +38,7 @@ class Kind:
     name: str
     frames: str
     mtu: int
+    most: int  # that its MTU may be
     library: list[str]  # its forms for guise_link_add()
     opener: str
     command: list[str]  # those of the command line
@@ -53,11 +54,12 @@ def forms(text: str) -> list[str]:
     return [form for form in re.split(r", | or ", text) if form]
 
 
-def read_list() -> list[Kind]:
-    """The list, in its order."""
+def read_list() -> tuple[list[Kind], int]:
+    """The list, in its order, and the least MTU of any."""
     program = "#define KIND(name, frames, mtu, forms, opener, command, meaning) \\\n"
     program += "@(#name, #frames, mtu, forms, #opener, command, meaning)\n"
     program += '#include "lib/link/kinds.h"\n'
+    program += "@LEAST LINK_MTU_LEAST\n@ETHERNET LINK_MTU_MOST_ETHERNET\n@IP LINK_MTU_MOST_IP\n"
     text = subprocess.run(
         [*shlex.split(os.environ.get("CC", "cc")), "-E", "-P", "-x", "c", "-"],
         cwd=ROOT,
@@ -66,11 +68,15 @@ def read_list() -> list[Kind]:
         text=True,
         check=True,
     ).stdout
+    limits = {name: int(limit) for name, limit in re.findall(r"@([A-Z]+) (\d+)", text)}
     kinds = []
     for row in re.findall(r"@(\(.*?\))(?=\s*(?:@|$))", text, re.DOTALL):
         name, frames, mtu, library, opener, command, meaning = ast.literal_eval(row)
-        kinds.append(Kind(name, frames, mtu, forms(library), opener, forms(command), meaning))
-    return kinds
+        kind = Kind(
+            name, frames, mtu, limits[frames], forms(library), opener, forms(command), meaning
+        )
+        kinds.append(kind)
+    return kinds, limits["LEAST"]
 
 
 # ---- what is written ---------------------------------------------------------------------------
@@ -86,16 +92,18 @@ def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def kinds_go(kinds: list[Kind]) -> str:
+def kinds_go(kinds: list[Kind], least: int) -> str:
     width = max(len(kind.name) for kind in kinds) + 2
     names = columns([(k.go, f"= {quoted(k.name):{width}} // {k.meaning}") for k in kinds])
     rows = [
         f"\t{{Name: {k.go}, Ethernet: {str(k.frames == 'ETHERNET').lower()}, MTU: {k.mtu}, "
+        f"MTUMost: {k.most}, "
         f"Forms: []string{{{', '.join(map(quoted, k.command))}}}, Meaning: {quoted(k.meaning)}}},\n"
         for k in kinds
     ]
     return (
         f"{HEAD}package plan\n\n// Kinds of links.\nconst (\n{names})\n\n"
+        f"// MTULeast is what every link carries.\nconst MTULeast = {least}\n\n"
         "// Kinds are those that the command line has, in the order in which they are named.\n"
         f"var Kinds = []Kind{{\n{''.join(rows)}}}\n"
     )
@@ -152,10 +160,10 @@ def lacking(kinds: list[Kind]) -> list[str]:
 
 
 def main() -> int:
-    kinds = read_list()
+    kinds, least = read_list()
     of_command = [kind for kind in kinds if kind.command]
     written = {
-        "internal/plan/kinds.go": kinds_go(of_command),
+        "internal/plan/kinds.go": kinds_go(of_command, least),
         "internal/hostnet/openers.go": openers_go(of_command),
     }
     if sys.argv[1:] == ["--check"]:

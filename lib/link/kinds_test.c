@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Each kind of link is found by its name, has a backend, and is taken in each of its forms. */
 #include "link/link.h"
+#define KIND(...)
+#include "link/kinds.h"
 #include "link/spec.h"
 
 #include "test/tap.h"
@@ -47,7 +49,9 @@ static void one(const char *name, const char *forms, uint32_t mtu, bool ethernet
 		 "%s is known", name))
 		return;
 	tap(is_complete(kind->backend), "%s has a backend", name);
-	tap(kind->mtu == mtu && mtu >= 68 && mtu <= 65535, "%s has an MTU", name);
+	tap(kind->mtu == mtu && mtu >= LINK_MTU_LEAST &&
+		    mtu <= (ethernet ? LINK_MTU_MOST_ETHERNET : LINK_MTU_MOST_IP),
+	    "%s has an MTU", name);
 	tap(takes_all(forms, kind) && !strcmp(guise_link_forms(name), forms),
 	    "%s is taken as it is written: %s", name, forms);
 	snprintf(text, sizeof(text), "%s:fd=0,mac=02:00:00:00:00:01", name);

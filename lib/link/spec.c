@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MTU_MIN 68 /* RFC 791: every IPv4 link carries this much */
-#define MTU_MAX 65535
+#define KIND(...)
+#include "link/kinds.h"
 
 static int parse_mac(const char *text, uint8_t mac[6])
 {
@@ -46,10 +46,12 @@ static int parse_option(const char *word, struct guise_link_spec *spec)
 	if (!strncmp(word, "mtu=", 4)) {
 		char *end;
 		unsigned long mtu = strtoul(word + 4, &end, 10);
+		unsigned long most = spec->kind->features & GUISE_LINK_RAW ? LINK_MTU_MOST_IP
+									   : LINK_MTU_MOST_ETHERNET;
 
-		if (!isdigit((unsigned char)word[4]) || *end || mtu < MTU_MIN || mtu > MTU_MAX)
-			return guise_fail(EINVAL, "link: %s: expected a number from %d to %d", word,
-					  MTU_MIN, MTU_MAX);
+		if (!isdigit((unsigned char)word[4]) || *end || mtu < LINK_MTU_LEAST || mtu > most)
+			return guise_fail(EINVAL, "link: %s: expected a number from %d to %lu",
+					  word, LINK_MTU_LEAST, most);
 		spec->mtu = (uint32_t)mtu;
 		return 0;
 	}

@@ -41,9 +41,14 @@ int main(void)
 	refuses("tap:tap0,speed=10", "speed=10");
 	refuses("tap:tap0,offload=on", "offload=on");
 	refuses("tap:tap0,mtu=67", "68");
-	refuses("tap:tap0,mtu=65536", "65535");
+	refuses("tap:tap0,mtu=65522", "68 to 65521");
+	refuses("tun:tun0,mtu=65536", "68 to 65535");
+	tap(!guise_link_spec_parse("tap:tap0,mtu=65521", &s) && s.mtu == 65521,
+	    "the longest packet of an Ethernet frame");
+	tap(!guise_link_spec_parse("tun:tun0,mtu=65535", &s) && s.mtu == 65535,
+	    "and without Ethernet");
 	refuses("tap:tap0,mtu=-1", "68");
-	refuses("tap:tap0,mtu=1500x", "65535");
+	refuses("tap:tap0,mtu=1500x", "65521");
 	refuses("tap:tap0,mac=02:00:00:00:00", "six bytes");
 	refuses("tap:tap0,mac=02:00:00:00:00:01:02", "six bytes");
 	refuses("tap:tap0,mac=2:0:0:0:0:1", "six bytes");

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,3 +91,18 @@ def test_what_is_no_tun_is_refused(
     finally:
         far.ip("link", "delete", "eth7")
     assert sentence in said.errors
+
+
+def test_the_most_that_an_mtu_may_be_is_what_the_stacks_device_takes(
+    guise: GuiseSide, tun: GuiseSide
+) -> None:
+    """Of a tap and of a tun: the command line has it from lib/link/kinds.h, the port knows it."""
+    for side, link in ((guise, "tap"), (tun, "tun:tun7")):
+        [device] = json.loads(side.run("ip", "-d", "-j", "link", "show", "eth0").expect().text)
+        least, most = device["min_mtu"], device["max_mtu"]
+        for wrong in (least - 1, most + 1):
+            refused = side.call("run", "--link", f"{link},mtu={wrong}", "--", "true").expect(2)
+            assert f"expected a number from {least} to {most}" in refused.errors, refused
+        words = ["cat", "/sys/class/net/eth0/mtu"]
+        done = side.call("run", "--link", f"{link},mtu={most}", "--", *words).expect()
+        assert int(done.text) == most
