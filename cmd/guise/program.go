@@ -141,7 +141,8 @@ func gainsPrivileges(path string) bool {
 	return st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 && int(st.Uid) != os.Geteuid() || err == nil
 }
 
-// forNetwork are the capabilities that mean nothing on a stack, where all have them.
+// forNetwork are the capabilities that mean nothing on a stack, where all have them: those of
+// preload/process/capabilities.c.
 const forNetwork = 1<<unix.CAP_NET_RAW | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_NET_BROADCAST
 
 // needsNoPrivileges says whether all that a program gains are capabilities of the network, as

@@ -7,7 +7,8 @@
  * itself, and loads what it is told. The program finds the file's path in argv[0], and the
  * host has the loader's name for its process.
  *
- * `guise run` does the same for what it is given (cmd/guise/program.go).
+ * `guise run` does the same for what it is given (cmd/guise/program.go, whose test compares the
+ * two lists).
  */
 #include "preload/preload.h"
 
