@@ -419,7 +419,9 @@ CALL(fork, process, fork_forms, "EAGAIN or ENOMEM where the stack has no room fo
 OLD_NUMBER(fork, fork, ())
 ALIAS(__fork, fork)
 CALL(_Fork, process, fork_forms, "As fork, which is seen by its handlers.")
-CALL(clone, process, fork_forms, "A child with memory of its own is as fork's.")
+CALL(clone, process, fork_forms,
+     "A child with memory of its own is as fork's, and says of a network namespace of its own \
+what unshare says.")
 DECODED(clone, clone)
 DECODED(clone3, clone)
 CALL(execve, process, exec_forms, "LD_PRELOAD and GUISE_STACK are put back where they are missing.")

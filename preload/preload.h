@@ -172,6 +172,8 @@ void preload_inherit(void);
 
 /* identity.c: the users, groups or capabilities of this thread are others, or of all threads. */
 void preload_identity_changed(bool all);
+/* namespace.c: this process has entered namespaces of these kinds (CLONE_NEW...). */
+void preload_entered_namespaces(uint64_t kinds);
 
 /* shell.c: the shell behind a stream of popen() that is being closed, or 0; and its status */
 pid_t preload_popened(FILE *stream);

@@ -226,6 +226,9 @@ HOOK pid_t _Fork(void)
 
 long preload_raw_fork(long nr, const long arguments[5])
 {
+	uint64_t flags = nr == SYS_clone
+				 ? (uint64_t)arguments[0]
+				 : ((const struct clone_args *)(uintptr_t)arguments[0])->flags;
 	int err = prepare(true);
 	long pid;
 
@@ -233,6 +236,8 @@ long preload_raw_fork(long nr, const long arguments[5])
 		return err;
 	pid = host_sys(nr, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]);
 	FORKED(pid);
+	if (!pid)
+		preload_entered_namespaces(flags);
 	return pid;
 }
 
@@ -273,6 +278,7 @@ void preload_watch_unseen(void)
 struct beginning {
 	int (*function)(void *);
 	void *argument;
+	int flags;
 };
 
 static int child_begins(void *memory)
@@ -280,13 +286,14 @@ static int child_begins(void *memory)
 	struct beginning *b = memory;
 
 	preload_fork_child();
+	preload_entered_namespaces((unsigned int)b->flags);
 	return b->function(b->argument);
 }
 
 /* A child with memory of its own is like the child of a fork, on the stack that was given. */
 HOOK int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
 {
-	struct beginning b = { function, argument };
+	struct beginning b = { function, argument, flags };
 	void *parent_tid, *tls, *child_tid;
 	va_list ap;
 	int pid;

@@ -4,7 +4,8 @@
  * and `ip netns exec` do, and stays on its stack with each socket: neither is what its user
  * expects, so it is said, once by each program. The host's /dev/net/tun and netlink are not
  * reached from a stack, so this is what is left of the calls that change the host's network.
- * Of user namespaces the stack hears (identity.c).
+ * Of user namespaces the stack hears (identity.c). A child that is cloned into new ones enters them
+ * as its first act.
  */
 #include "preload/preload.h"
 
@@ -25,14 +26,20 @@ static void entered(void)
 		    "those of its stack; what it makes of namespaces (ip netns) changes the host");
 }
 
+void preload_entered_namespaces(uint64_t kinds)
+{
+	if (kinds & CLONE_NEWUSER)
+		preload_identity_changed(true);
+	if (kinds & CLONE_NEWNET)
+		entered();
+}
+
 HOOK int unshare(int flags)
 {
 	int ret = HOST(unshare)(flags);
 
-	if (!ret && flags & CLONE_NEWUSER)
-		preload_identity_changed(true);
-	if (!ret && flags & CLONE_NEWNET)
-		entered();
+	if (!ret)
+		preload_entered_namespaces((unsigned int)flags);
 	return ret;
 }
 
@@ -43,9 +50,7 @@ HOOK int setns(int fd, int type)
 
 	if (!ret && !type)
 		type = (int)host_sys(SYS_ioctl, fd, NS_GET_NSTYPE);
-	if (!ret && type > 0 && type & CLONE_NEWUSER)
-		preload_identity_changed(true);
-	if (!ret && type > 0 && type & CLONE_NEWNET)
-		entered();
+	if (!ret && type > 0)
+		preload_entered_namespaces((unsigned int)type);
 	return ret;
 }

@@ -112,6 +112,36 @@ CASE(namespaces)
 	SHOW(setns(before, CLONE_NEWNET));
 }
 
+static int ends(void *nothing)
+{
+	(void)nothing;
+	return 0;
+}
+
+static bool ended(long pid)
+{
+	int status;
+
+	if (!pid)
+		_exit(0);
+	return pid > 0 && waitpid((pid_t)pid, &status, 0) == pid && !status;
+}
+
+/* A child that is cloned into one says so itself. One that is not, does not. */
+CASE(cloned_into_namespaces)
+{
+	static uint64_t args[8] = { CLONE_NEWNET, [4] = SIGCHLD };
+	static char memory[65536] __attribute__((aligned(16)));
+
+	SHOW(ended(syscall(SYS_clone, CLONE_NEWUTS | SIGCHLD, 0, 0, 0, 0)));
+	fflush(stdout);
+	SHOW(ended(syscall(SYS_clone, CLONE_NEWNET | SIGCHLD, 0, 0, 0, 0)));
+	fflush(stdout);
+	SHOW(ended(syscall(SYS_clone3, args, sizeof(args))));
+	fflush(stdout);
+	SHOW(ended(clone(ends, memory + sizeof(memory), CLONE_NEWNET | SIGCHLD, NULL)));
+}
+
 /* A program that is not on the stack is sent a private socket: it holds one of
  * the host that was never connected, and nothing leaves through it. */
 CASE(sent_to_a_stranger)

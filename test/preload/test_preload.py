@@ -244,20 +244,38 @@ def test_there_is_no_io_uring(programs: Path) -> None:
     assert text == "syscall(425, 4, parameters) = -1 ENOSYS\nended with 0\n"
 
 
+ENTERED = (
+    "guise: own: it is in another network namespace of the host now, but its sockets are still "
+    "those of its stack; what it makes of namespaces (ip netns) changes the host\n"
+)
+
+
 def test_a_network_namespace_of_the_host_is_said_once(programs: Path) -> None:
     if os.geteuid():
         pytest.skip("needs root, to make a network namespace")
-    said = (
-        "guise: own: it is in another network namespace of the host now, but its sockets are still "
-        "those of its stack; what it makes of namespaces (ip netns) changes the host\n"
-    )
     assert run(*on_guise(programs / "own", "namespaces")) == (
         "unshare(CLONE_FS) = 0\n"
         "setns(before, CLONE_NEWUTS) = -1 EINVAL\n"
-        f"{said}"
+        f"{ENTERED}"
         "unshare(CLONE_NEWNET) = 0\n"
         "setns(before, 0) = 0\n"
         "setns(before, CLONE_NEWNET) = 0\n"
+        "ended with 0\n"
+    )
+
+
+def test_a_child_that_is_cloned_into_a_network_namespace_says_it(programs: Path) -> None:
+    """As bubblewrap makes one: by number, and in libc's way."""
+    if os.geteuid():
+        pytest.skip("needs root, to make a network namespace")
+    assert run(*on_guise(programs / "own", "cloned_into_namespaces")) == (
+        "ended(syscall(SYS_clone, CLONE_NEWUTS | SIGCHLD, 0, 0, 0, 0)) = 1\n"
+        f"{ENTERED}"
+        "ended(syscall(SYS_clone, CLONE_NEWNET | SIGCHLD, 0, 0, 0, 0)) = 1\n"
+        f"{ENTERED}"
+        "ended(syscall(SYS_clone3, args, sizeof(args))) = 1\n"
+        f"{ENTERED}"
+        "ended(clone(ends, memory + sizeof(memory), CLONE_NEWNET | SIGCHLD, NULL)) = 1\n"
         "ended with 0\n"
     )
 
