@@ -7,7 +7,9 @@
  * name servers are addresses that the holder relays. guise run puts the right text into
  * $GUISE_RESOLV_CONF, and a program that opens the file for reading gets a file in memory
  * with that text; so no privilege is needed, and nothing is changed on the host. Opening it
- * for writing, and all other paths, go to the host.
+ * for writing, and all other paths, go to the host. A program that may not write files as long
+ * as it likes (ulimit -f) would be killed by the host when the text is written: it gets a file
+ * in the stack's memory.
  *
  * The resolver of this library (resolver.c) knows a few names beside those of /etc/hosts:
  * $GUISE_HOSTS, lines of the same form. They are added only when c-ares, for the resolver,
@@ -26,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define RESOLV_CONF "/etc/resolv.conf"
@@ -50,10 +53,34 @@ void resolver_reads_hosts(bool begins)
 	resolving = begins;
 }
 
-static bool put(int fd, const char *text, size_t n)
+static bool files_are_limited(void)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	host_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit);
+	return limit.rlim_cur != RLIM_INFINITY;
+}
+
+/* A file in memory: the host's, or where the host would not let it be written, the stack's. */
+struct memory_file {
+	bool inside;
+	int fd;
+};
+
+static struct memory_file make_file(void)
+{
+	struct memory_file f = { .inside = files_are_limited() };
+
+	f.fd = f.inside ? (int)preload_place_nameless() : guise_fd_memory("guise", 0);
+	return f;
+}
+
+static bool put(struct memory_file f, const char *text, size_t n)
 {
 	while (n) {
-		long done = host_sys(SYS_write, fd, text, n);
+		long done = f.inside ? guise_call(preload.stack, GUISE_NR_write, f.fd, (long)text,
+						  (long)n, 0, 0, 0)
+				     : host_sys(SYS_write, f.fd, text, n);
 
 		if (done <= 0)
 			return false;
@@ -67,35 +94,41 @@ static bool put(int fd, const char *text, size_t n)
  * failure. */
 static int file_of(const char *first, const char *text, int flags)
 {
-	int fd = guise_fd_memory("guise", 0);
-	bool good = fd >= 0;
+	struct memory_file f = make_file();
+	bool good = f.fd >= 0;
 	char piece[4096];
 	long n = 0, in;
 
 	if (good && first) {
 		in = host_sys(SYS_openat, AT_FDCWD, first, O_RDONLY | O_CLOEXEC);
 		while (good && in >= 0 && (n = host_sys(SYS_read, in, piece, sizeof(piece))) > 0)
-			good = put(fd, piece, (size_t)n);
+			good = put(f, piece, (size_t)n);
 		if (in >= 0)
 			host_sys(SYS_close, in);
-		good = good && put(fd, "\n", 1);
+		good = good && put(f, "\n", 1);
 	}
-	good = good && put(fd, text, strlen(text));
+	good = good && put(f, text, strlen(text));
+	if (good && f.inside) {
+		guise_call(preload.stack, GUISE_NR_lseek, f.fd, 0, SEEK_SET, 0, 0, 0);
+		return preload_place_number(f.fd, flags);
+	}
 	if (good) {
 		/* As after open(): for reading only, at its beginning, with the lowest number. */
-		snprintf(piece, sizeof(piece), "/proc/self/fd/%d", fd);
+		snprintf(piece, sizeof(piece), "/proc/self/fd/%d", f.fd);
 		in = host_sys(SYS_openat, AT_FDCWD, piece, O_RDONLY | O_CLOEXEC);
 		if (in >= 0) {
-			host_sys(SYS_dup3, in, fd, flags & O_CLOEXEC);
+			host_sys(SYS_dup3, in, f.fd, flags & O_CLOEXEC);
 			host_sys(SYS_close, in);
 		} else {
-			host_sys(SYS_lseek, fd, 0, SEEK_SET);
-			host_sys(SYS_fcntl, fd, F_SETFD, flags & O_CLOEXEC ? FD_CLOEXEC : 0);
+			host_sys(SYS_lseek, f.fd, 0, SEEK_SET);
+			host_sys(SYS_fcntl, f.fd, F_SETFD, flags & O_CLOEXEC ? FD_CLOEXEC : 0);
 		}
-		return fd;
+		return f.fd;
 	}
-	if (fd >= 0)
-		host_sys(SYS_close, fd);
+	if (f.fd >= 0 && f.inside)
+		guise_call(preload.stack, GUISE_NR_close, f.fd, 0, 0, 0, 0, 0);
+	else if (f.fd >= 0)
+		host_sys(SYS_close, f.fd);
 	return -1;
 }
 

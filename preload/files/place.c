@@ -113,7 +113,10 @@ static long generic(int flags)
 {
 	static const struct {
 		int host, port;
-	} other[] = { { O_DIRECTORY, 0200000 }, { O_NOFOLLOW, 0400000 }, { O_PATH, 010000000 } };
+	} other[] = { { O_DIRECTORY, 0200000 },
+		      { O_NOFOLLOW, 0400000 },
+		      { O_PATH, 010000000 },
+		      { __O_TMPFILE, 020000000 } };
 	long same = flags & (O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_NONBLOCK);
 
 	for (unsigned int i = 0; i < sizeof(other) / sizeof(*other); i++)
@@ -122,17 +125,28 @@ static long generic(int flags)
 	return same;
 }
 
-int preload_place_open(const struct preload_place *place, int flags, mode_t mode)
+int preload_place_number(long sfd, int flags)
 {
-	long sfd = preload_place_call(GUISE_NR_openat, place, generic(flags), mode, 0);
-	int fd;
+	int fd = preload_reserve(flags & O_CLOEXEC);
 
-	if (sfd < 0)
-		return -1;
-	fd = preload_reserve(flags & O_CLOEXEC);
 	if (fd < 0)
 		guise_call(preload.stack, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
 	else
 		fd = preload_install(fd, (int)sfd, GUISE_FD_PRIVATE | GUISE_FD_FILE);
 	return (int)libc_result(fd);
+}
+
+int preload_place_open(const struct preload_place *place, int flags, mode_t mode)
+{
+	long sfd = preload_place_call(GUISE_NR_openat, place, generic(flags), mode, 0);
+
+	return sfd < 0 ? -1 : preload_place_number(sfd, flags);
+}
+
+long preload_place_nameless(void)
+{
+	if (preload.ticket < 0 || preload_borrowed() || !preload_stack())
+		return -ENXIO;
+	return guise_call(preload.stack, GUISE_NR_openat, AT_FDCWD, (long)(uintptr_t)"/",
+			  generic(O_TMPFILE | O_RDWR), 0600, 0, 0);
 }

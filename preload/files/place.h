@@ -29,6 +29,13 @@ int preload_file(int fd);
  * or -1 with errno. */
 int preload_place_open(const struct preload_place *place, int flags, mode_t mode);
 
+/* A new file of the stack without a name, for reading and writing: the stack's descriptor, or
+ * -errno. */
+long preload_place_nameless(void);
+/* Gives a file of the stack a number of the program's, as open() does with these flags; on failure
+ * it is closed. */
+int preload_place_number(long sfd, int flags);
+
 /* files.c: true if path is not to be the host's own file: it is opened, and *fd is the result of
  * open(). */
 bool preload_instead(int dir, const char *path, int flags, mode_t mode, int *fd);

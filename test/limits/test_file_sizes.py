@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from topology.process import Finished, run
-from topology.side import GUISE
+from topology.side import GUISE, PYTHON
 
 KIB = 1024
 
@@ -35,3 +35,27 @@ def test_no_size_at_all_is_an_error_of_guise_and_not_its_death(limit: str) -> No
     done = run(["bash", "-o", "pipefail", "-c", f"{guise} 2>&1 | cat"])
     assert done.status == 125 and "never" not in done.text, done
     assert "ulimit -f" in done.text and len(done.text.splitlines()) <= 2, done
+
+
+CONF = "nameserver 192.0.2.53\n" + "# as long as it may be\n" * 100
+READ = "print(open('/etc/resolv.conf').read(), end='')"
+
+
+def limited_inside(limit: int, variable: str, *program: str) -> Finished:
+    """A program on a stack that gives itself the limit. Its words go by a pipe, too."""
+    line = f'(ulimit -f {limit}; exec "$@") | cat'
+    words = ["env", variable, "sh", "-c", line, "sh", *program]
+    return run([GUISE, "run", "--link", "none", "--", *words]).expect()
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+@pytest.mark.parametrize("reader", [["cat", "/etc/resolv.conf"], [PYTHON, "-c", READ]])
+def test_resolv_conf_is_read_whatever_the_limit_is(limit: int, reader: list[str]) -> None:
+    """guise writes its text into memory. Python, which ignores the signal, had the host's."""
+    assert limited_inside(limit, f"GUISE_RESOLV_CONF={CONF}", *reader).text == CONF
+
+
+def test_names_are_found_whatever_the_limit_is() -> None:
+    hosts = "GUISE_HOSTS=192.0.2.7 one.guise.test"
+    done = limited_inside(0, hosts, "getent", "hosts", "one.guise.test")
+    assert done.text.split() == ["192.0.2.7", "one.guise.test"]
