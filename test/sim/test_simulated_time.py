@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import subprocess
 
 import pytest
@@ -54,9 +56,28 @@ def test_time_is_not_the_hosts() -> None:
     assert int(summary(lines)["ns"]) > 32e9
 
 
-@pytest.mark.parametrize("cc", ["reno", "bic", "bbr", "westwood", "vegas", "illinois", "dctcp"])
+CONTROLS = ["reno", "cubic", "bic", "bbr", "westwood", "vegas", "illinois", "dctcp"]
+
+
+@functools.cache
+def controlled(cc: str) -> list[str]:
+    """Packets of those who know ECN, as DCTCP does, are marked and not lost."""
+    return transfer(5, cc, netem=f"{LOSSY} ecn")
+
+
+@pytest.mark.parametrize("cc", CONTROLS)
 def test_congestion_controls_repeat(cc: str) -> None:
-    assert transfer(5, cc, netem=LOSSY) == transfer(5, cc, netem=LOSSY)
+    assert controlled(cc)[-1].startswith(f"done {cc} "), "the connection says which one it has"
+    assert controlled(cc) == transfer(5, cc, netem=f"{LOSSY} ecn")
+
+
+def test_congestion_controls_are_not_each_other() -> None:
+    """With the same loss each sends at times of its own: else a repetition would show nothing."""
+    times = {cc: [line.split()[0] for line in controlled(cc)[:-1]] for cc in CONTROLS}
+    alike = [
+        pair for pair in itertools.combinations(CONTROLS, 2) if times[pair[0]] == times[pair[1]]
+    ]
+    assert not alike
 
 
 def test_loss_hurts_reno_more_than_bbr() -> None:

@@ -3,7 +3,7 @@
  * A bulk transfer between two namespaces over a veth cable with delay and
  * loss, in simulated time. Prints a line for every packet that the receiving
  * interface saw (time, length, hash of its bytes), and at the end what the
- * transfer took. The same seed must print the same, whatever the machine does.
+ * transfer took, by which congestion control. The same seed must print the same, whatever the machine does.
  *
  * Usage: transfer SEED [CONGESTION-CONTROL [BYTES [NETEM-SPEC]]]
  */
@@ -66,8 +66,8 @@ int main(int argc, char **argv)
 	static char buf[65536];
 	struct guise_stack *s;
 	struct tcp_info info;
-	socklen_t len = sizeof(info);
-	char spec[256];
+	socklen_t len = sizeof(info), named = 15;
+	char spec[256], used[16] = "";
 	int err, a, b, listener, out, in, packet, sndbuf = 4 << 20;
 	uint64_t start;
 
@@ -98,6 +98,8 @@ int main(int argc, char **argv)
 	check(listener = guise_socket(s, AF_INET, SOCK_STREAM, 0), "listener");
 	to.sin_addr.s_addr = htonl(INADDR_ANY);
 	check(guise_bind(s, listener, (struct sockaddr *)&to, sizeof(to)), "bind");
+	check(guise_setsockopt(s, listener, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc)),
+	      cc);
 	check(guise_listen(s, listener, 1), "listen");
 
 	check(guise_netns_enter(s, a), "enter a");
@@ -134,7 +136,9 @@ int main(int argc, char **argv)
 	print_packets(s, packet);
 	memset(&info, 0, sizeof(info));
 	check(guise_getsockopt(s, out, IPPROTO_TCP, TCP_INFO, &info, &len), "TCP_INFO");
-	printf("done %s bytes %ld ns %" PRIu64 " retransmits %u cwnd %u\n", cc, got,
+	check(guise_getsockopt(s, out, IPPROTO_TCP, TCP_CONGESTION, used, &named),
+	      "TCP_CONGESTION");
+	printf("done %s bytes %ld ns %" PRIu64 " retransmits %u cwnd %u\n", used, got,
 	       guise_clock(s) - start, info.tcpi_total_retrans, info.tcpi_snd_cwnd);
 	guise_leave(s);
 	return 0;
