@@ -6,28 +6,29 @@
 # Makes BUILD/guise-kernel (stripped) and BUILD/guise-kernel.debug from Debian's
 # kernel source and this folder; BUILD is build/ unless given. Environment:
 #	KERNEL_SRC	another source: an unpacked tree, or a tarball of one
-#	KERNEL_CONFIG	which of linux/configs, one or several after another, default net
-#	JOBS		how many compilers at once, default: one a processor
-#	CROSS_COMPILE	what precedes the names of gcc, ld and strip, for another processor:
+#	KERNEL_CONFIG	which of linux/configs, one or several in this order; default: net
+#	JOBS		how many compilers run at once; default: one for each processor
+#	CROSS_COMPILE	prefix of the names of gcc, ld and strip, for another processor:
 #			aarch64-linux-gnu-
 #
-# What happens, each step only if its result is not there yet:
-#  1. The tarball is unpacked into the cache, which all checkouts share. Nothing
-#     there is ever changed.
-#  2. BUILD/linux becomes a source tree made of links: everything leads to the
-#     cache, arch/guise to this checkout. Only files that linux/patches/SERIES
-#     changes are real, with the patches applied.
-#  3. Kbuild works in BUILD/linux/out. A folder directly below the source makes
-#     it use relative paths only, so that objects do not depend on where the
-#     checkout is and ccache finds those of another one. What it says goes to
-#     BUILD/linux.log.
-#  4. The image is kept in the cache under the fingerprint of all that went into
-#     it, so that a fresh checkout with nothing changed only copies it.
+# The steps, each of which is left out if its result exists:
+#  1. The tarball is unpacked into the cache, which all checkouts share. These
+#     files are never changed.
+#  2. BUILD/linux becomes a source tree made of symbolic links: arch/guise leads
+#     to this checkout, everything else to the cache. Only the files that
+#     linux/patches/SERIES changes are copies, with the patches applied.
+#  3. Kbuild works in BUILD/linux/out. Because that folder is directly below the
+#     source, Kbuild uses relative paths only. So objects do not depend on where
+#     the checkout is, and ccache finds those of other checkouts. Its output goes
+#     to BUILD/linux.log.
+#  4. The image is kept in the cache under a fingerprint of everything that went
+#     into it, so that another checkout with the same files only copies it.
 #
-# A second run computes the fingerprint and ends. With a KERNEL_SRC that is a
-# tree, whose changes nobody can see from outside, Kbuild looks every time.
-# Locks make it safe to run several at once, in one checkout or in many. What was
-# not used for 30 days leaves the cache, as do all but the last 20 images.
+# A second run computes the fingerprint and ends. If KERNEL_SRC is a tree, there
+# is no fingerprint of it, and Kbuild looks for changes every time. Locks make it
+# safe to run several builds at once, in one checkout or in many. A source tree or
+# image that was not used for 30 days is removed from the cache, as are all images
+# except the last 20.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd -P)
@@ -55,9 +56,9 @@ fail() {
 	exit 1
 }
 
-# Sets source_key: names the source's content; empty for a tree. Debian's
-# packages give a tarball the time of its release, so name, size and time differ
-# between any two releases and are the same everywhere.
+# Sets source_key, which identifies the source's content; it is empty for a tree.
+# Debian's packages give a tarball the time of its release. So name, size and time
+# together are different for any two releases, and the same on all machines.
 identify_source() {
 	if [ -f "$source" ]; then
 		source_key=$(basename "$source" .tar.xz)-$(stat -L -c %s-%Y "$source")
@@ -74,7 +75,7 @@ identify_source() {
 	fi
 }
 
-# Sets series: that of the tree $1, which is refused if the port does not know it.
+# Sets series to that of the tree $1. A series that the port does not support is refused.
 find_series() {
 	[ -f "$1/Makefile" ] || fail "$source is not a kernel source tree: it has no Makefile"
 	series=$(sed -n -e 's/^VERSION = //p' -e 's/^PATCHLEVEL = //p' "$1/Makefile" | paste -s -d .)
@@ -104,16 +105,16 @@ prune() {
 	find "$1" -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf {} +
 }
 
-# Step 1: makes sure that $tree is there. Much of the source is never built
-# here, but Kbuild reads every folder's Kconfig and Makefile: only C files,
-# device trees and texts are left out.
+# Step 1: makes $tree. Much of the source is never built, but Kbuild reads the
+# Kconfig and Makefile of every folder. So only C files, device trees and texts
+# are left out.
 unpack() {
 	mkdir -p "$cache/source"
 	exec 8>"$cache/source.lock"
 	flock 8
 	if [ ! -d "$tree" ]; then
 		say "unpacking $source (once; 0.9 GB in $cache/source)"
-		rm -rf "$cache"/source/tmp.* # from an unpacking that was interrupted
+		rm -rf "$cache"/source/tmp.* # of a run that was interrupted
 		tmp=$(mktemp -d "$cache/source/tmp.XXXXXX")
 		LC_ALL=C tar -x -f "$source" -C "$tmp" --strip-components=1 --no-same-owner \
 			--exclude='*/drivers/gpu/*.[ch]' --exclude='*/sound/*.[ch]' \
@@ -128,7 +129,7 @@ unpack() {
 	exec 8>&-
 }
 
-# Step 2: the tree of links. What was built from another source is of no use.
+# Step 2: the tree of links. One that was made for another source is made anew.
 lay_over() {
 	if [ "$(cat "$shadow/.source" 2>/dev/null)" != "$tree $root" ]; then
 		rm -rf "$shadow"
@@ -143,14 +144,15 @@ lay_over() {
 	apply_patches
 }
 
-# The patched files. A file keeps its time unless its content changes, so a
-# changed patch compiles again only what it must. .patched lists the files ever
-# patched here: one whose patch is gone gets its first content back, as a file,
-# because through a link it would look older than its object.
+# The patched files. A file keeps its time unless its content changes, so that a
+# changed patch causes only the necessary files to be compiled. .patched lists all
+# files that were ever patched in this build. A file that no patch changes any more
+# gets its original content back as a copy: as a link it would be older than its
+# object, and would not be compiled.
 apply_patches() {
 	set -- "$root/linux/patches/$series"/*.patch
 	[ -e "$1" ] || set --
-	work=$build/linux.patched # the lock is ours, and so is this name
+	work=$build/linux.patched # a fixed name: this run holds the lock
 	rm -rf "$work"
 	mkdir -p "$work/tree"
 	{
@@ -167,7 +169,7 @@ apply_patches() {
 	done
 	while read -r file; do
 		top=${file%%/*}
-		# A folder with patched files must be real all the way down.
+		# A folder with patched files must be a real one, and so all folders in it.
 		if [ -L "$shadow/$top" ]; then
 			rm -rf "$shadow/.unfolded"
 			cp -as "$tree/$top" "$shadow/.unfolded"
@@ -185,7 +187,7 @@ apply_patches() {
 	rm -rf "$work"
 }
 
-# make, as Kbuild wants it: the same image from the same source every time.
+# Runs make in the kernel's source. The same source gives the same image every time.
 kbuild() {
 	cc=${cross}gcc
 	if command -v ccache >/dev/null; then
@@ -198,9 +200,9 @@ kbuild() {
 		make -C "$shadow" O="$out" ARCH=guise CROSS_COMPILE="$cross" CC="$cc" --no-print-directory "$@"
 }
 
-# What kbuild says, as one line that counts files; where nobody watches, one line
-# each 100 files. Warnings and errors pass. The shell reads line by line: an awk
-# may wait for a full buffer first, as Debian's mawk does.
+# Turns kbuild's output into one line that counts files; if standard error is no
+# terminal, into one line for each 100 files. Prints warnings and errors. The shell
+# reads line by line; awk may wait for a full buffer first, as Debian's mawk does.
 show_progress() {
 	n=0 every=100 start='' end='\n'
 	[ ! -t 2 ] || every=1 start='\r' end=''
@@ -208,7 +210,7 @@ show_progress() {
 		case $line in
 		"  CC "* | "  AS "*)
 			n=$((n + 1))
-			# shellcheck disable=SC2059 # the format has the line's begin and end
+			# shellcheck disable=SC2059 # the format has the start and end of the line
 			[ $((n % every)) != 0 ] || printf "$start  KERNEL %d files of about 720$end" "$n"
 			;;
 		*warning[:\ ]* | *[Ee]rror[:\ ]*) printf '%s\n' "$line" ;;
@@ -217,17 +219,18 @@ show_progress() {
 	[ -n "$end" ] || [ "$n" = 0 ] || echo
 }
 
-# kbuild with a short account of its progress; its last words if it fails.
+# Runs kbuild and shows its progress, or the end of its output if it fails.
 compile() {
 	rm -f "$log.failed"
 	{ kbuild "$@" 2>&1 || : >"$log.failed"; } | tee "$log" | show_progress >&2
 	if [ -e "$log.failed" ]; then
 		tail -n 20 "$log" >&2
-		fail "the kernel does not build; all that was said is in $log"
+		fail "the kernel does not build; the whole output is in $log"
 	fi
 }
 
-# Kconfig drops an option whose dependencies are missing without a word.
+# Configures the kernel, and checks that it has all requested options: Kconfig says
+# nothing when it drops one whose dependencies are missing.
 configure() {
 	for name in $configs; do
 		cat "$root/linux/configs/$name.config"
@@ -239,11 +242,11 @@ configure() {
 	lost=$(grep '^CONFIG_' "$config" | grep -v -x -F -f "$out/.config") || lost=
 	# shellcheck disable=SC2086 # on one line
 	[ -z "$lost" ] ||
-		fail "linux/configs ($configs) asks for what this kernel does not give" \
+		fail "linux/configs ($configs) sets options that this kernel did not accept" \
 			"(is a dependency missing?):" $lost
 }
 
-# Puts the file $1 in place as $2, for readers at once.
+# Copies the file $1 to $2 in one step: no reader sees a part of it.
 place() {
 	cp "$1" "$2.new"
 	mv "$2.new" "$2"
@@ -281,13 +284,13 @@ if ! cmp -s "$out/guise-kernel" "$build/guise-kernel"; then
 	place "$out/guise-kernel" "$build/guise-kernel"
 fi
 
-# Not if something was edited meanwhile: nobody knows what that image is.
+# Only if no file was edited meanwhile: the image may be of neither state.
 if [ -n "$key" ] && [ "$key" = "$(fingerprint)" ]; then
 	mkdir -p "$cache/kernel"
 	tmp=$(mktemp -d "$cache/kernel/tmp.XXXXXX")
 	cp "$out/guise-kernel" "$tmp/"
 	cp "$out/vmlinux" "$tmp/guise-kernel.debug"
-	# Another checkout may have been faster, with the same image.
+	# It fails if another checkout has stored the same image meanwhile.
 	mv -T "$tmp" "$kept" 2>/dev/null || rm -rf "$tmp"
 	prune "$cache/kernel"
 	find "$cache/kernel" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' | sort -rn |

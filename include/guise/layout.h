@@ -13,9 +13,8 @@
  * Each begins on a boundary of GUISE_HOST_PAGE_MAX, so that hosts with pages of
  * 4, 16 and 64 KiB can map it. The port's own pages have 4 KiB everywhere.
  *
- * The port reads and writes some of these fields; those that only lib/ uses stand
- * here, too, since all members must agree on their places. What their values mean
- * is then said in lib/region/state.h.
+ * The port uses some of these fields. Those that only lib/ uses are here, too, because all
+ * members must agree on where they are; lib/region/state.h says what their values mean.
  */
 #ifndef GUISE_LAYOUT_H
 #define GUISE_LAYOUT_H
@@ -36,68 +35,68 @@
 #define GUISE_MAX_PROCS  1024 /* host processes that joined */
 #define GUISE_MAX_LINKS  16
 #define GUISE_VCPUS      1
-#define GUISE_BELLS      128   /* descriptors that wake sleepers */
+#define GUISE_BELLS      128   /* at most; each wakes threads that sleep in ppoll(2) */
 #define GUISE_STACK_SIZE 32768 /* a kernel stack, bytes */
 
 #ifndef __ASSEMBLY__
 
-/* One host thread. 256 bytes; index 0 is never used (0 means "nobody"). */
+/* One host thread. 256 bytes; index 0 is never used (where a slot is named, 0 is none). */
 struct guise_slot {
 	uint32_t word;      /* enum guise_word */
-	uint32_t used;      /* proc + 1, from the first moment to the last; 0: free */
+	uint32_t used;      /* proc + 1 while any other field may be in use; 0: free */
 	uint32_t id;        /* own index */
 	uint32_t proc;      /* index into region->procs */
 	int32_t tid;        /* host thread id */
 	uint32_t op;        /* enum guise_op */
-	uint32_t run;       /* its task asks for the CPU */
-	uint32_t done;      /* the port finished slot->op */
-	uint32_t kicked;    /* its task was woken by another carrier */
-	uint32_t kick_next; /* vcpu->kick_head chain */
-	uint32_t interrupt; /* a host signal or host fd wants its task out */
-	uint32_t orphan;    /* its process died: any carrier may run the task */
-	uint32_t cpu;       /* host processor that it woke on last, + 1 */
-	uint32_t restart;   /* result was ERESTARTSYS: see SA_RESTART */
-	uint32_t waiting;   /* counted as not online */
+	uint32_t run;       /* slot->op is to be done */
+	uint32_t done;      /* the port has done slot->op */
+	uint32_t kicked;    /* another carrier has woken its task */
+	uint32_t kick_next; /* the next slot of the list at vcpu->kick_head */
+	uint32_t interrupt; /* a signal or a ready descriptor of the host ends its call */
+	uint32_t orphan;    /* its process is dead: any carrier may run the task */
+	uint32_t cpu;       /* host processor that the thread last woke on, + 1 */
+	uint32_t restart;   /* the call is repeated if its handlers have SA_RESTART */
+	uint32_t waiting;   /* not counted in region->online */
 	uint32_t wait_next, wait_prev;
 	uint32_t belled;      /* kicked in ppoll: see state.h */
-	uint32_t attach_next; /* the port's list of slots that want a task */
-	uint32_t waker_cpu;   /* host processor of the last kick, + 1 */
-	uint64_t host_sp;     /* the carrier's own stack while inside */
+	uint32_t attach_next; /* the port's list of slots that need a task */
+	uint32_t waker_cpu;   /* host processor that last kicked it, + 1 */
+	uint64_t host_sp;     /* the thread's own stack pointer, while it is the carrier */
 	uint64_t task;        /* struct task_struct *, 0 before ATTACH */
 	uint64_t nr;
 	uint64_t arg[6];
 	int64_t ret;
 	uint32_t follows;    /* in the list of followers, or just entering or leaving it */
-	uint32_t delivering; /* has wake-ups to make that nobody else knows of */
+	uint32_t delivering; /* it alone knows of wake-ups that it still has to make */
 	uint32_t still;      /* see state.h */
 	uint32_t bell;       /* which of vcpu->bell it sleeps on, or slept on last */
-	uint64_t signals;    /* bit n-1: raise host signal n on leaving */
-	uint32_t renew;      /* its process has another identity: kernel/identity.c */
+	uint64_t signals;    /* bit n-1: raise signal n of the host when the thread leaves */
+	uint32_t renew;      /* users of its process have changed: kernel/identity.c */
 	uint32_t has_bell;   /* it sleeps on that bell, or has not looked since */
 	uint64_t pad[5];
 } __attribute__((aligned(64)));
 
 /*
- * Which of a process's descriptors are the stack's: a table at proc->fdmap, of pointers
- * to chunks. lib/region/fdmap.h has the rules; when a process forks, the port copies it.
- * An entry is 0 for a descriptor that is the host's alone, else flags and the stack's
- * descriptor. PRIVATE is the sign bit: the hot test is one compare.
+ * The table of descriptors, at proc->fdmap: pointers to chunks. lib/region/fdmap.h has the
+ * rules; when a process forks, the port copies the table. An entry is 0 for a descriptor
+ * that is the host's alone; otherwise it has flags and the stack's descriptor. PRIVATE is
+ * the sign bit, so that the test for it, which is made at each call, is one comparison.
  */
 #define GUISE_FD_PRIVATE 0x80000000u /* a socket of the stack */
-#define GUISE_FD_EPOLL   0x40000000u /* a host epoll that the stack may know */
-#define GUISE_FD_HALF    0x20000000u /* ... it has a private half: see stack fd */
-#define GUISE_FD_HOSTED  0x10000000u /* ... it has, or had, host members */
-#define GUISE_FD_NESTED  0x08000000u /* ... another epoll is a member */
-#define GUISE_FD_STALE   0x04000000u /* the parent's, before fork: not usable */
-#define GUISE_FD_SHARED  0x02000000u /* its placeholder has other holders, or had */
+#define GUISE_FD_EPOLL   0x40000000u /* an epoll of the host, which may have the next three */
+#define GUISE_FD_HALF    0x20000000u /* ... an epoll of the stack, too: GUISE_FD_STACK */
+#define GUISE_FD_HOSTED  0x10000000u /* ... descriptors of the host in it, now or before */
+#define GUISE_FD_NESTED  0x08000000u /* ... another epoll in it */
+#define GUISE_FD_STALE   0x04000000u /* the parent's, from before a fork: not usable */
+#define GUISE_FD_SHARED  0x02000000u /* other descriptors have its placeholder, or had */
 #define GUISE_FD_FILE    0x01000000u /* private, and no socket: a file of the stack */
 #define GUISE_FD_SPAWN   0x00800000u /* a spawned program may get it by another number */
 #define GUISE_FD_STACK   0x000fffffu /* the stack's descriptor */
 
 #define GUISE_FDMAP_CHUNK 1024 /* entries in a chunk, and chunks in a table */
 
-/* Beside each entry of a private socket, the inode number of its placeholder: what
- * it is found by when it has lost its number. */
+/* Beside each entry of a private socket is the inode number of its placeholder: a socket
+ * whose number has changed is found by it. */
 struct guise_fdmap_chunk {
 	uint32_t entry[GUISE_FDMAP_CHUNK];
 	uint32_t inode[GUISE_FDMAP_CHUNK];
@@ -111,10 +110,10 @@ struct guise_fdmap {
 struct guise_proc {
 	uint32_t used;
 	int32_t pid;         /* host pid */
-	uint64_t start_time; /* field 22 of /proc/PID/stat: guards pid reuse */
-	uint32_t dead;       /* set by the holder; consumed by the reaper */
-	uint32_t untraced;   /* the holder is not its tracer: why, or 0 */
-	uint64_t leader;     /* struct task_struct * of the thread group leader */
+	uint64_t start_time; /* field 22 of /proc/PID/stat: tells it from a later one of its pid */
+	uint32_t dead;       /* set by the holder, for the reaper */
+	uint32_t untraced;   /* why the holder is not its tracer, or 0 */
+	uint64_t leader;     /* struct task_struct * of its leader task */
 	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
 	uint64_t marks;      /* struct guise_mark[], for its program; preload/process/exec.c */
 	uint32_t marks_n;
@@ -123,13 +122,13 @@ struct guise_proc {
 	int32_t ask_answer;  /* 0 or -errno */
 	uint32_t expected;   /* futex: the holder has not seen it yet; lib/region/heir.c */
 	uint32_t first_slot; /* of a process that was expected: its first thread's, or 0 */
-	uint32_t uid, gid;   /* when it came, as the host's kernel told the holder */
+	uint32_t uid, gid;   /* when it joined, as the host's kernel told the holder */
 };
 
 /*
- * A descriptor that passes exec: the next program of the process finds it by its
- * placeholder's inode, whatever number that then has. An epoll has none, and
- * keeps its number.
+ * A descriptor that passes an exec. The next program of the process finds it by the inode
+ * number of its placeholder, whatever descriptor the placeholder then has. An epoll has no
+ * placeholder, and keeps its number.
  */
 struct guise_mark {
 	uint32_t inode;
@@ -138,27 +137,27 @@ struct guise_mark {
 	uint32_t found;
 };
 
-/* One link; written by whoever adds it, before the port sees LINK_ADD. */
+/* One link; written by the process that adds it, before the port gets GUISE_NR_LINK_ADD. */
 struct guise_link {
 	uint32_t used;
 	uint32_t features; /* GUISE_LINK_* */
 	uint32_t mtu;
 	uint8_t mac[6];
-	uint8_t end; /* pair: which end of the cable, 0 or 1 */
+	uint8_t end; /* of a pair: which end this is, 0 or 1 */
 	uint8_t pad;
 	char name[16];   /* interface name inside the stack */
 	char kind[16];   /* backend: tap, pair, ... */
-	uint32_t lost;   /* the backend failed for good: not polled any more */
-	uint32_t reason; /* the backend's own, for its sentence on that */
+	uint32_t lost;   /* the backend has failed for ever: no longer polled */
+	uint32_t reason; /* why, as the backend numbers it: for its message */
 	uint64_t rx_frames, rx_bytes, rx_malformed;
 	uint64_t tx_frames, tx_bytes, tx_dropped;
 };
 
-/* A program that was started on the host's stack: guise cannot be part of it. */
+/* A program that was started on the host's stack, because guise cannot be loaded into it. */
 struct guise_outside {
 	uint32_t state; /* GUISE_OUTSIDE_FREE, ... */
 	uint32_t why;   /* enum guise_outside_why */
-	uint32_t times; /* that it was started */
+	uint32_t times; /* how often it was started */
 	char program[116];
 };
 
@@ -170,59 +169,57 @@ enum guise_outside_why {
 	GUISE_OUTSIDE_GO,
 	GUISE_OUTSIDE_PRIVILEGED,
 	GUISE_OUTSIDE_MACHINE,
-	GUISE_OUTSIDE_UNREADABLE, /* the preload library, where it is started */
-	GUISE_OUTSIDE_OFF,        /* GUISE_PRELOAD=off: unless it joins by itself */
+	GUISE_OUTSIDE_UNREADABLE, /* it cannot read the preload library */
+	GUISE_OUTSIDE_OFF,        /* GUISE_PRELOAD=off, unless it joins by itself */
 	GUISE_OUTSIDE_WHYS,
 };
 
-#define GUISE_MAX_OUTSIDE 16 /* named in one run */
+#define GUISE_MAX_OUTSIDE 16 /* as many are named in one run */
 
-/*
- * How to wake those who sleep in ppoll(2): lib/region/bell.c. Times are ns of the
- * stack's clock.
- */
+/* How to wake threads that sleep in ppoll(2): lib/region/bell.c. Times are ns of the
+ * stack's clock. */
 struct guise_bell {
-	uint32_t pending; /* slots with GUISE_BELLED */
-	uint32_t late;    /* slots with GUISE_BELL_LATE */
-	uint32_t vain;    /* looks at this ring by those whom it was not for */
+	uint32_t pending;  /* slots with GUISE_BELLED */
+	uint32_t late;     /* slots with GUISE_BELL_LATE */
+	uint32_t vain;     /* how often it was rung again, while pending slots did not see it */
 	uint32_t sleepers; /* slots that have it (slot->has_bell) */
-	uint64_t since; /* the first of these looks */
-	uint64_t pause; /* until it was last rung anew */
-	uint64_t again; /* when it is rung anew for the late, ~0: nobody is */
+	uint64_t since;    /* when it was first rung again */
+	uint64_t pause;    /* before it was last rung for late slots */
+	uint64_t again;    /* when it is next rung for late slots; ~0: there are none */
 };
 
-/* A virtual CPU, and who waits for what happens on it. */
+/* A virtual CPU, and which threads wait for what happens on it. */
 struct guise_vcpu {
 	uint32_t lock __attribute__((aligned(64))); /* lib/region/vcpu.c */
-	uint32_t waiting;                           /* threads that wait for it, ... */
-	uint32_t starving;                          /* ... and of them those who are next */
+	uint32_t waiting;                           /* threads that wait for it */
+	uint32_t starving;                          /* how many of them starve */
 	uint32_t carrier;                           /* slot that holds it */
 	uint32_t irq_pending;                       /* GUISE_IRQ_* */
-	uint32_t rx_pending;                        /* bit per link */
+	uint32_t rx_pending;                        /* a bit for each link */
 	uint32_t tx_pending;
-	uint32_t kick_head;  /* slots kicked since the last unlock */
-	uint32_t tx_blocked; /* bit per link: it waits for POLLOUT */
-	uint32_t tx_held;    /* bit per link: frames wait for the next unlock */
+	uint32_t kick_head;  /* list of slots kicked since the last unlock */
+	uint32_t tx_blocked; /* a bit for each link: it waits for POLLOUT */
+	uint32_t tx_held;    /* a bit for each link: frames wait for the next unlock */
 	uint32_t entered;    /* the carrier is inside the image */
-	uint32_t finished;   /* sections that the holder finished for a dead member */
-	uint32_t calls;      /* of whoever, while others wait for the lock */
-	uint32_t napping;    /* of those who wait, how many nap ... */
-	uint32_t nap;        /* ... on this futex, which counts when one is woken */
-	uint64_t redo;       /* stack pointer of the call of a host service that is under way */
+	uint32_t finished;   /* sections that the holder finished for dead members */
+	uint32_t calls;      /* made by any thread while others wait for the lock */
+	uint32_t napping;    /* how many of the waiting threads nap, ... */
+	uint32_t nap;        /* ... on this futex; counts how many were woken */
+	uint64_t redo;       /* stack pointer in the call of a host service; 0: there is none */
 
 	/* Waiting: leader, followers, pump; lib/region/wait.c */
-	uint64_t next_event __attribute__((aligned(64))); /* ns, ~0 = none */
-	uint64_t leader_until;    /* when the leader will look again, or the pump for it */
-	uint64_t pump_until;      /* when the pump will look again; 0: it does not stand by */
-	uint64_t bell_again;      /* ns, the first of the bells' */
+	uint64_t next_event __attribute__((aligned(64))); /* ns; ~0: none */
+	uint64_t leader_until;    /* when the leader, or the pump for it, looks at the stack next */
+	uint64_t pump_until;      /* when the pump looks at the stack next; 0: not standing by */
+	uint64_t bell_again;      /* ns; the first of all bell[].again */
 	uint32_t leader;          /* slot that watches devices and timers */
-	uint32_t leader_tx;       /* of tx_blocked, what it knows of */
-	uint32_t leader_timeless; /* it leaves the clock to the pump */
-	uint32_t wait_head;       /* followers */
+	uint32_t leader_tx;       /* the part of tx_blocked that the leader polls */
+	uint32_t leader_timeless; /* the pump looks at the clock for the leader */
+	uint32_t wait_head;       /* list of followers */
 	uint32_t pump_word;       /* lib/region/pump.c */
 	uint32_t pump_slot;
 	uint32_t pump_alive;
-	uint32_t activity; /* counts waits; the pump stands by while it moves */
+	uint32_t activity; /* counts waits; the pump stands by while this changes */
 
 	uint64_t bells_taken[GUISE_BELLS / 64]; /* a bit each: it has sleepers */
 	struct guise_bell bell[GUISE_BELLS] __attribute__((aligned(64)));
@@ -240,24 +237,24 @@ struct guise_region {
 
 	struct guise_vcpu vcpu[GUISE_VCPUS];
 
-	uint32_t dead;               /* the stack is lost: calls give ENETDOWN */
-	uint32_t online;             /* simulated time: threads in their program */
-	uint32_t ask;                /* futex: something is asked of the holder; lib/region/ask.c */
-	uint32_t bells;              /* how many of vcpu->bell there are */
-	uint32_t clock_mode;         /* GUISE_CLOCK_* */
-	uint32_t slots_end;          /* beyond the last slot that was ever used */
-	uint32_t privileges;         /* GUISE_PRIVILEGES_* */
-	uint64_t user_namespace;     /* ids of users are as in this one: its inode, or 0 */
-	uint64_t ask_bells[GUISE_BELLS / 64]; /* a bit each: to be rung by the holder */
-	uint64_t sim_now, sim_epoch; /* ns; wall time = sim_epoch + sim_now */
+	uint32_t dead;           /* the stack is lost: calls give ENETDOWN */
+	uint32_t online;         /* simulated time: threads that do not wait in the stack */
+	uint32_t ask;            /* futex: a member asks the holder; lib/region/ask.c */
+	uint32_t bells;          /* how many of vcpu->bell there are */
+	uint32_t clock_mode;     /* GUISE_CLOCK_* */
+	uint32_t slots_end;      /* the highest slot that was ever used, + 1 */
+	uint32_t privileges;     /* GUISE_PRIVILEGES_* */
+	uint64_t user_namespace; /* of the ids of users: its inode, or 0 */
+	uint64_t ask_bells[GUISE_BELLS / 64]; /* a bit for each bell: the holder is to ring it */
+	uint64_t sim_now, sim_epoch;          /* ns; wall time = sim_epoch + sim_now */
 	uint64_t seed, seed_state;
 
 	/* Counters for the holder's summary. */
-	uint64_t escaped;   /* sockets of the host that members had at their end */
+	uint64_t escaped;   /* sockets that escaped */
 	uint64_t untrapped; /* processes and threads whose raw system calls are not seen */
-	uint64_t sockets;   /* private sockets made */
-	uint64_t programs;  /* that joined: each one that was executed, and no fork */
-	uint64_t by_itself; /* of those with GUISE_PRELOAD=off */
+	uint64_t sockets;   /* private sockets that were made */
+	uint64_t programs;  /* programs that joined: counted at each exec, not at a fork */
+	uint64_t by_itself; /* programs that joined although GUISE_PRELOAD=off */
 	uint32_t unnamed;   /* starts of programs that outside[] has no room for */
 	uint32_t pad2;
 	uint64_t waits, kicks, pump_turns;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Numbers for guise_call(): the system calls of Linux that a network stack
- * serves, by their generic 64-bit numbers, which the port uses on every
- * processor (the host's <sys/syscall.h> has others on x86). Taken from Linux
- * 6.12, include/uapi/asm-generic/unistd.h; these numbers never change.
- * GUISE_NR_LINK_ADD and its like, the port's own, are in guise/contract.h.
+ * Numbers for guise_call(): system calls of Linux that concern a network stack, by their
+ * generic 64-bit numbers, which the port uses on every processor (the host's
+ * <sys/syscall.h> has others on x86). Taken from Linux 6.12,
+ * include/uapi/asm-generic/unistd.h; these numbers never change. The port's own calls, such
+ * as GUISE_NR_LINK_ADD, are in guise/contract.h.
  */
 #ifndef GUISE_SYSCALL_H
 #define GUISE_SYSCALL_H

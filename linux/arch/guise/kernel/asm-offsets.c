@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The assembly of this port needs no offsets: all state is passed in registers. */
+/* Kbuild needs this file. The port's assembly uses no offsets: its arguments are in registers. */
 int main(void)
 {
 	return 0;

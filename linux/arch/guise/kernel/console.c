@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Kernel messages go to the host contract's console. */
+/* The console of the kernel's messages, by the host service of that name. */
 #include <linux/console.h>
 #include <linux/init.h>
 

@@ -2,15 +2,17 @@
 /*
  * Files on their way from one process to another.
  *
- * A program sends a private socket over an AF_UNIX socket of the host; what
- * travels there is a descriptor that only marks it. The sender gives the file
- * to the port under the mark's number; whoever receives the mark takes it.
- * Nobody tells the port of a message that is thrown away unread, so a file that
- * nobody takes is dropped when its place is needed, oldest first.
+ * When a program sends a private socket over an AF_UNIX socket of the host, the host
+ * passes on its placeholder only. The sender also gives the file to the port, under a
+ * number, the mark. The process that receives the placeholder takes the file by that
+ * number.
  *
- * A socket has the inode number of the descriptor that stands for it on the host, so
- * that what lists sockets here (ss, /proc/net/tcp) names what /proc/PID/fd names
- * there.
+ * The port does not learn of a message that is discarded unread. So a file that no
+ * process takes is dropped, oldest first, when its entry is needed for another one.
+ *
+ * A socket of the stack has the inode number of its placeholder on the host. So lists of
+ * the stack's sockets (ss, /proc/net/tcp) have the numbers that /proc/PID/fd has on the
+ * host.
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -43,7 +45,8 @@ long guise_give(u64 fd, u64 mark)
 	return 0;
 }
 
-/* A descriptor of the file that was given first; keep: it may be taken again. */
+/* A new descriptor of the file that was given under this mark: the oldest if there are
+ * several. keep: the file may be taken again. */
 long guise_take(u64 mark, u64 keep)
 {
 	unsigned int i, place;
@@ -69,7 +72,7 @@ long guise_take(u64 mark, u64 keep)
 	return fd;
 }
 
-/* Inodes of sockets are in no table: a number is for those who look. */
+/* No table has the inodes of sockets, so that the number may change: it is only shown. */
 long guise_set_inode(u64 fd, u64 number)
 {
 	struct file *file = fget(fd);

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A process that comes from another one: by fork, or as the next program of the
- * same process, by exec.
+ * Heirs: the child of a fork, or the next program of a process, after exec.
  *
- * Before the host makes it, its parent asks the port for a leader in a place
- * that the holder gave (lib/region/heir.h). The leader is a copy of the calling
- * task, as fork(2) makes one: files, namespaces, credentials, limits. Of the
- * files it keeps what the new process can know:
+ * Before the host makes it, the process that forks or executes requests a leader from
+ * the port, in a place that the holder gave (lib/region/heir.h). The leader is a copy of
+ * the calling task, as fork(2) makes one: files, namespaces, credentials, limits. Of the
+ * files it keeps those that the heir can know:
  *
- *	after fork	what stands in the table of descriptors, which is copied
- *			in the same moment: a socket that another thread of the
- *			parent is just making or closing is in none of the two
- *	after exec	what is marked: the sockets that are not close-on-exec
+ *	after fork	those in the table of descriptors, which is copied at the same
+ *			time. So a socket that another thread of the parent is just
+ *			making or closing is neither in that copy nor kept
+ *	after exec	those that are marked: the sockets that are not close-on-exec
  *
- * The rest is closed by the leader itself, before it makes its first thread.
+ * The leader closes the others itself, before it makes its first thread.
  */
 #include <linux/bitmap.h>
 #include <linux/fdtable.h>
@@ -25,8 +24,8 @@
 
 #include <asm/guise.h>
 
-/* The table of a process's descriptors, which its programs had from GUISE_NR_ALLOC:
- * a page pair of pointers to chunks (lib/region/fdmap.h). */
+/* Frees a process's table of descriptors, for which its programs took memory by
+ * GUISE_NR_ALLOC: two pages of pointers to chunks (lib/region/fdmap.h). */
 void guise_free_fdmap(struct guise_proc *proc)
 {
 	u64 *chunk = (u64 *)proc->fdmap;
@@ -84,7 +83,8 @@ static int copy_fdmap(struct guise_proc *to, const struct guise_proc *from, unsi
 	return 0;
 }
 
-/* An empty table with room for the numbers that are marked: the program may find no memory. */
+/* An empty table with room for the numbers that are marked. It is made here, so that no lack of
+ * memory can keep the next program from its sockets. */
 static int make_fdmap(struct guise_proc *to, const struct guise_mark *mark, u64 n)
 {
 	u64 *new = alloc_pages_exact(sizeof(struct guise_fdmap),
@@ -126,7 +126,7 @@ static unsigned int table_size(void)
 	return n;
 }
 
-/* In the leader: closes the others. */
+/* In the leader: closes all descriptors that are not in keep. */
 void guise_heir_close(unsigned long *keep, unsigned int bits)
 {
 	unsigned int fd;
@@ -136,15 +136,17 @@ void guise_heir_close(unsigned long *keep, unsigned int bits)
 	/* The parent's table may have grown after its size was taken. */
 	for (fd = bits; fd < table_size(); fd++)
 		close_fd(fd);
-	/* It never returns to a program, which is where files are closed in the end. */
+	/* The last part of closing a file is done when a task returns to its program. The leader
+	 * never does. */
 	task_work_run();
 }
 
 /*
- * A leader in place `index` with what the caller has: after fork fd is one more
- * descriptor that it keeps, after exec n marks (from GUISE_NR_ALLOC, whose owner is
- * then the place). Its first thread is made with it, so that a place once given is one
- * that works: where there is no room for either, the caller hears of it.
+ * Makes a leader in place `index`, as a copy of the caller. For a fork (n is 0) it keeps fd,
+ * one more descriptor; for an exec there are n marks. Their memory is of GUISE_NR_ALLOC, and
+ * belongs to the place from then on. `first` is the slot of its first thread, whose task is
+ * made as well. So the caller gets an error if there is no room for either, and an heir that
+ * has a place does not fail for lack of room.
  */
 long guise_fork(u64 index, u64 marks, u64 n, u64 fd, u64 first)
 {
@@ -182,7 +184,7 @@ long guise_fork(u64 index, u64 marks, u64 n, u64 fd, u64 first)
 	}
 	if (n)
 		keep_marked(keep, bits, (struct guise_mark *)marks, n);
-	/* As brothers: the parent hears of its children from the host alone. */
+	/* A sibling of the caller, not a child: the host alone tells a parent of its children. */
 	err = guise_leader_start(index, leader, &guise_slots[first], CLONE_PARENT);
 	if (err) {
 		guise_free_fdmap(to);

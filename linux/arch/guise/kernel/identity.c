@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whose a task is, and what it may do.
+ * The users, groups and capabilities of shadow tasks.
  *
  * The ids of users and groups are the host's, as the holder sees them. A process begins
  * with those that the host's kernel told the holder when it joined (guise_proc). Each of
- * its threads says its own when it comes, and when they change; one that does not know
- * them as the holder does (it is in another user namespace) says nothing, and keeps what it
- * was made with. They stand in its sockets: who may share a port, ss -e, rules and filters
- * by user.
+ * its threads reports its own when it gets its task, and when they change. A thread in
+ * another user namespace than the holder does not know the numbers that the holder sees: it
+ * reports none, and keeps those that it was made with. The ids are stored in its sockets,
+ * where they decide which sockets may share a port, what ss -e shows, and what rules and
+ * filters by user match.
  *
- * What a task may do is another question. It has all capabilities over the stack, whoever
- * it is, or, where the stack is so configured, those that its thread has on the host. The
- * first process, the holder, sets the stack up and always has all.
+ * Capabilities do not depend on the ids. A task has all of them over the stack, or, where
+ * the stack is configured so, those that its thread has on the host. The first process, the
+ * holder, sets the stack up and always has all.
  *
- * libc changes all threads of a process at once. So the others have to follow; each does
- * so before its next call, as nobody else may change a task's credentials.
+ * libc changes the ids of all threads of a process at once, and one thread reports it. Each
+ * of the others adopts the change before its next call, because only a task itself may
+ * change its credentials.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -28,7 +30,7 @@
 
 #define HOLDER 1 /* its place in region->procs */
 
-/* What was said last for all threads of a process. */
+/* What was reported last for all threads of a process. */
 static u64 identities[GUISE_MAX_PROCS][6];
 
 static kuid_t user(u32 id)
@@ -46,7 +48,7 @@ static bool has_all(unsigned int index)
 	return guise_region.privileges != GUISE_PRIVILEGES_HOST || index == HOLDER;
 }
 
-/* Gives the calling task the ids, and capabilities, of a thread of that process. */
+/* Gives the calling task these ids and capabilities. Its process is the one at index. */
 static int take(unsigned int index, const u64 *id)
 {
 	const struct cred *old = current_cred();
@@ -69,7 +71,7 @@ static int take(unsigned int index, const u64 *id)
 	else if (id[5] & GUISE_IDENTITY_CAPABILITIES)
 		new->cap_effective = guise_capabilities(id[4]);
 	new->cap_permitted = new->cap_effective;
-	/* A thread is mostly what its process is. */
+	/* Mostly nothing changes: then there is no need for new credentials. */
 	if (!memcmp(&new->uid, &old->uid,
 		    offsetof(struct cred, cap_bset) - offsetof(struct cred, uid)))
 		abort_creds(new);
@@ -78,7 +80,7 @@ static int take(unsigned int index, const u64 *id)
 	return 0;
 }
 
-/* In a leader that comes from no other process. */
+/* In a leader that is no copy of another process's task. */
 void guise_identify_process(unsigned int index)
 {
 	const struct guise_proc *proc = &guise_region.procs[index];
@@ -87,11 +89,11 @@ void guise_identify_process(unsigned int index)
 		uid, uid, gid, gid, 0, GUISE_IDENTITY_IDS | GUISE_IDENTITY_CAPABILITIES
 	};
 
-	/* Should there be no memory, its threads say it again. */
+	/* It does not matter if there is no memory: its threads report it again. */
 	take(index, id);
 }
 
-/* In the task of a thread. */
+/* GUISE_NR_IDENTIFY, in a shadow task. */
 int guise_identify(const u64 *arg)
 {
 	struct guise_slot *self = current->thread.slot;
@@ -110,7 +112,8 @@ int guise_identify(const u64 *arg)
 	return take(self->proc, arg);
 }
 
-/* What another thread has said for this one. Without memory it is tried again. */
+/* Adopts what another thread of the process has reported. Tries again at the next call if there
+ * is no memory. */
 void guise_identify_again(struct guise_slot *slot)
 {
 	slot->renew = take(slot->proc, identities[slot->proc]) != 0;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Interrupts, which are work that the host side left for the kernel.
+ * Interrupts: work that the host side has for the kernel.
  *
- * Bits in region->vcpu->irq_pending say that the next event's time has come, that
- * links have frames, or that a process died. They are taken in when a parked
- * context is continued (guise_take_work) and when a call ends; a running
+ * Bits in region->vcpu->irq_pending say that the time of the next event has come, that
+ * links have frames or room for frames, or that a process died. The kernel does this
+ * work in guise_take_work(), which the idle task calls when it is continued, and a
+ * shadow task that is continued by a carrier other than its own thread. A running
  * context is never interrupted.
  */
 #include <linux/hardirq.h>
@@ -58,7 +59,7 @@ void guise_take_work(void)
 		return;
 	}
 	if (slot->interrupt) {
-		/* The host has a signal or a ready descriptor for it. */
+		/* A signal of the host, or a ready descriptor of the host, ends its call. */
 		slot->interrupt = 0;
 		set_tsk_thread_flag(task, TIF_NOTIFY_SIGNAL);
 		wake_up_state(task, TASK_INTERRUPTIBLE);

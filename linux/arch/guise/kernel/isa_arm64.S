@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * All that is arm64's own: switching between contexts, the copies that may
- * fault, and the string functions. No pointer authentication, no landing pads:
- * a context may be continued by a process whose keys are others.
+ * What depends on arm64: switching between contexts, the copies that may fault,
+ * and the string functions. Pointer authentication and branch target
+ * identification are not used: a context may be continued by another process,
+ * whose keys and page tables are different.
  */
 #include <linux/linkage.h>
 
@@ -31,11 +32,12 @@
 /*
  * void guise_switch(u64 *save, u64 load)
  *
- * A context is the twelve general registers that a function must preserve,
- * and the stack they lie on. d8 to d15 must be preserved, too, and are: the
- * image is compiled without floating point and vector registers, and a host
- * service that uses them gives them back before it returns, never in another
- * context than it was called in. x18, the platform's, is never used.
+ * A context is the twelve general registers that a function must preserve, and
+ * the stack on which they are saved. A function must preserve d8 to d15, too;
+ * they need not be saved, because the image is compiled without floating point
+ * and vector registers, and a host service restores them before it returns. No
+ * switch happens within a host service. x18, the platform register, is never
+ * used.
  */
 SYM_FUNC_START(guise_switch)
 	push_registers
@@ -50,10 +52,12 @@ SYM_FUNC_END(guise_switch)
  * void guise_enter(u64 *save, u64 load, u32 *entered)
  * void guise_leave(u64 *save, u64 *load, u32 *entered)
  *
- * The same between a host thread and a context. Whoever is killed on the way is
- * judged by its stack pointer (lib/region/finish.c): the instruction that sets
- * it is the step. On the way back nothing of the old process is left in a
- * register but between the load and that instruction, where finish.c loads anew.
+ * The same between a host thread and a context. When a thread is killed in here,
+ * lib/region/finish.c decides by its stack pointer whether it was inside: the
+ * instruction that sets the stack pointer is the moment of change. In guise_leave
+ * the new stack pointer belongs to the process that was killed. It is in a register
+ * only between the load and that instruction; finish.c continues a thread that was
+ * killed there at the load.
  */
 SYM_FUNC_START(guise_enter)
 	push_registers
@@ -83,8 +87,9 @@ SYM_FUNC_END(guise_leave)
 /*
  * void guise_adopt(u64 *save, void (*go)(void))
  *
- * Saves the way back for a section that another thread began: go() continues it,
- * and guise_leave ends it here.
+ * For a section that another thread began (lib/region/finish.c). Saves the caller's
+ * registers and stack pointer and calls go(), which continues the section. When the
+ * section ends, guise_leave returns from here to the caller.
  */
 SYM_FUNC_START(guise_adopt)
 	push_registers
@@ -97,9 +102,10 @@ SYM_FUNC_END(guise_adopt)
 /*
  * u64 guise_host_call(struct guise_host_ops *ops, u64 a, u64 b, u64 c, u64 at, u64 *redo)
  *
- * Calls the function whose address lies at ops + at. Another process may have to
- * make the call anew, from guise_host_redo on, with its own table and with the
- * stack pointer that lies in *redo meanwhile: all that is needed lies above it.
+ * Calls the function whose address is at ops + at. If the thread is killed in that
+ * function, the holder makes the call again, with its own table: it continues at
+ * guise_host_redo, with the stack pointer from *redo. The arguments are on the stack
+ * there. *redo is 0 when no call is under way.
  */
 SYM_FUNC_START(guise_host_call)
 	.globl	guise_host_redo, guise_host_redo_end
@@ -124,7 +130,9 @@ SYM_FUNC_END(guise_host_call)
 
 /*
  * unsigned long guise_first_frame(unsigned long top, void (*entry)(void))
- * The entry finds its stack on 16 bytes, and no frame above its own.
+ *
+ * entry() begins with a stack that is aligned to 16 bytes, and with a frame pointer
+ * of 0, which ends the chain of frames.
  */
 SYM_FUNC_START(guise_first_frame)
 	and	x0, x0, #~15
@@ -142,17 +150,17 @@ SYM_FUNC_END(guise_first_frame)
  * unsigned long guise_copy(void *to, const void *from, unsigned long n)
  * unsigned long guise_zero(void *to, unsigned long n)
  *
- * Return the number of bytes not done, which is all of them while guise_refuse
- * (task.c) is set. An access that faults between
- * guise_copy_start and guise_copy_end continues at guise_copy_fixup. There x0,
- * x1 and x2 say where the piece began that could not be done in one; x5 says
- * by which loop it is tried again byte by byte, so that the count is exact. A
- * copy in there that another process has to go on with continues at the fix-up
- * with BY_BYTE; before it, guise_refuse has not been looked at yet.
+ * Return the number of bytes that were not written, which is all of them while
+ * guise_refuse (task.c) is set. An access between guise_copy_start and guise_copy_end
+ * that faults continues at guise_copy_fixup. There x0, x1 and x2 are those of the
+ * piece that faulted. x5 says how that piece is tried again, byte by byte, so that
+ * the number is exact. If another process continues a copy in here
+ * (lib/region/finish.c), it does so at the fix-up with BY_BYTE. If it continues
+ * before guise_copy_start, the copy itself finds guise_refuse set.
  */
 #define BY_COPY	0
 #define BY_ZERO	1
-#define BY_BYTE	2	/* that was the byte loop: x2 are missing */
+#define BY_BYTE	2	/* it was the loop of bytes that faulted: x2 are missing */
 
 SYM_FUNC_START(guise_zero)
 	mov	x2, x1
@@ -235,8 +243,9 @@ guise_copy_fixup:
 	ret
 SYM_FUNC_END(guise_copy)
 
-/* Both load up to 64 bytes before they store any: then overlap does no harm.
- * x0 stays as it is, for the caller; x3 goes along the destination. */
+/* memcpy and memmove load up to 64 bytes before they store any, so that source and
+ * destination may overlap. x0 is the result and stays as it is; x3 points into the
+ * destination. */
 SYM_FUNC_START(memcpy)
 .Lcopy:	mov	x3, x0
 	cmp	x2, #64

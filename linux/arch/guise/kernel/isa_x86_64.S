@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * All that is x86-64's own: switching between contexts, the copies that may
- * fault, and the string functions.
+ * What depends on x86-64: switching between contexts, the copies that may fault,
+ * and the string functions.
  */
 #include <linux/linkage.h>
 
@@ -28,9 +28,9 @@
 /*
  * void guise_switch(u64 *save, u64 load)
  *
- * A context is the six registers that a function must preserve, and the
- * stack they lie on. Vector and floating point registers are the program's:
- * nothing in here touches them.
+ * A context is the six registers that a function must preserve, and the stack on
+ * which they are saved. Vector and floating point registers belong to the
+ * program: the image does not use them.
  */
 SYM_FUNC_START(guise_switch)
 	push_registers
@@ -44,10 +44,11 @@ SYM_FUNC_END(guise_switch)
  * void guise_enter(u64 *save, u64 load, u32 *entered)
  * void guise_leave(u64 *save, u64 *load, u32 *entered)
  *
- * The same between a host thread and a context. Whoever is killed on the way is
- * judged by its stack pointer (lib/region/finish.c): the instruction that sets
- * it is the step. The way back is read from memory in that instruction, so that
- * another process that finishes the section can have put its own there.
+ * The same between a host thread and a context. When a thread is killed in here,
+ * lib/region/finish.c decides by its stack pointer whether it was inside: the
+ * instruction that sets the stack pointer is the moment of change. In guise_leave
+ * this instruction reads the new stack pointer from memory. So a process that
+ * finishes the section in place of the dead thread can store its own there before.
  */
 SYM_FUNC_START(guise_enter)
 	push_registers
@@ -63,7 +64,7 @@ SYM_FUNC_START(guise_leave)
 	push_registers
 	movq	%rsp, (%rdi)
 guise_leave_load:
-guise_leave_load_end:			/* read and taken at once */
+guise_leave_load_end:			/* one instruction reads and sets it */
 	movq	(%rsi), %rsp
 	movl	$0, (%rdx)
 	pop_registers
@@ -73,8 +74,9 @@ SYM_FUNC_END(guise_leave)
 /*
  * void guise_adopt(u64 *save, void (*go)(void))
  *
- * Saves the way back for a section that another thread began: go() continues it,
- * and guise_leave ends it here.
+ * For a section that another thread began (lib/region/finish.c). Saves the caller's
+ * registers and stack pointer and calls go(), which continues the section. When the
+ * section ends, guise_leave returns from here to the caller.
  */
 SYM_FUNC_START(guise_adopt)
 	push_registers
@@ -87,9 +89,10 @@ SYM_FUNC_END(guise_adopt)
 /*
  * u64 guise_host_call(struct guise_host_ops *ops, u64 a, u64 b, u64 c, u64 at, u64 *redo)
  *
- * Calls the function whose address lies at ops + at. Another process may have to
- * make the call anew, from guise_host_redo on, with its own table and with the
- * stack pointer that lies in *redo meanwhile: all that is needed lies above it.
+ * Calls the function whose address is at ops + at. If the thread is killed in that
+ * function, the holder makes the call again, with its own table: it continues at
+ * guise_host_redo, with the stack pointer from *redo. The arguments are on the stack
+ * there. *redo is 0 when no call is under way.
  */
 SYM_FUNC_START(guise_host_call)
 	.globl	guise_host_redo, guise_host_redo_end
@@ -119,7 +122,9 @@ SYM_FUNC_END(guise_host_call)
 
 /*
  * unsigned long guise_first_frame(unsigned long top, void (*entry)(void))
- * The entry finds its stack as if it had been called: rsp % 16 == 8.
+ *
+ * entry() begins with the stack that it would have if it had been called
+ * (rsp % 16 == 8), and with a frame pointer of 0, which ends the chain of frames.
  */
 SYM_FUNC_START(guise_first_frame)
 	movq	%rdi, %rax
@@ -140,11 +145,12 @@ SYM_FUNC_END(guise_first_frame)
  * unsigned long guise_copy(void *to, const void *from, unsigned long n)
  * unsigned long guise_zero(void *to, unsigned long n)
  *
- * Return the number of bytes not done, which is all of them while guise_refuse
- * (task.c) is set. An access that faults between
- * guise_copy_start and guise_copy_end continues at guise_copy_fixup, where rcx
- * still counts what is left. So does a copy in there that another process has
- * to go on with; before it, guise_refuse has not been looked at yet.
+ * Return the number of bytes that were not written, which is all of them while
+ * guise_refuse (task.c) is set. An access between guise_copy_start and guise_copy_end
+ * that faults continues at guise_copy_fixup, where rcx is the number of bytes that
+ * are left. If another process continues a copy in here (lib/region/finish.c), it
+ * does so at the fix-up as well. If it continues before guise_copy_start, the copy
+ * itself finds guise_refuse set.
  */
 SYM_FUNC_START(guise_copy)
 	movq	%rdx, %rcx
@@ -167,7 +173,7 @@ guise_copy_start:
 	jbe	1f
 	rep movsb
 	ret
-	/* Short ones: all loads before the stores, so a fault leaves rcx = n. */
+	/* A short copy loads everything before it stores, so rcx is n when it faults. */
 1:	cmpq	$8, %rdx
 	jb	2f
 	cmpq	$16, %rdx
@@ -207,7 +213,7 @@ guise_copy_fixup:
 	ret
 SYM_CODE_END(guise_copy_body)
 
-/* rep movsb is slow to start: below 64 bytes, two overlapping moves do. */
+/* rep movsb is slow to start. Up to 64 bytes are copied by overlapping moves. */
 SYM_FUNC_START(memcpy)
 	movq	%rdi, %rax
 	cmpq	$16, %rdx
@@ -266,7 +272,7 @@ SYM_FUNC_END(memcpy)
 SYM_FUNC_START(memmove)
 	movq	%rdi, %rax
 	cmpq	$64, %rdx
-	jbe	memcpy			/* loads all before it stores any */
+	jbe	memcpy			/* which loads all before it stores any */
 	movq	%rdi, %rcx
 	subq	%rsi, %rcx
 	cmpq	%rdx, %rcx		/* to - from, unsigned: overlap behind? */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bugs that the kernel's own checks must find, or they do not work: one of them
- * is made at the end of the boot when guise_plant= names it.
+ * Bugs, for the test that the kernel's own checks find them. The boot parameter
+ * guise_plant= names one, which then happens at the end of the boot.
  */
 #include <linux/init.h>
 #include <linux/kernel.h>

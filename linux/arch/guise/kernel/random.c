@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Randomness from the host contract. The kernel's generator is ready at boot,
- * and a simulated stack's is the same in every run with the same seed.
+ * Randomness, from the host service entropy. The kernel's generator is ready at
+ * boot. In simulated time it gives the same numbers in every run with one seed.
  */
 #include <linux/init.h>
 #include <linux/random.h>

@@ -2,9 +2,10 @@
 /*
  * The rings of a packet socket, for a program that maps them.
  *
- * Linux's packet_mmap() fills page tables, and there are none. But the blocks of
- * a ring lie in the region, which the program has mapped already: it only has to
- * be told where.
+ * Linux's packet_mmap() fills page tables, which the port does not have. However, the
+ * blocks of a ring lie in the region, which the program has mapped already: it only
+ * needs to know where. The preload library maps them a second time where the program
+ * wants them (preload/sockets/mapping.c).
  */
 #include <linux/file.h>
 #include <linux/if_packet.h>
@@ -16,7 +17,7 @@
 
 #include <asm/guise.h>
 
-/* What a descriptor of a packet socket stands for, with a reference to its file. */
+/* The packet socket of a descriptor. The caller has to give back the reference to its file. */
 static struct packet_sock *packet_of(u64 fd, struct file **file)
 {
 	struct socket *sock;
@@ -31,8 +32,8 @@ static struct packet_sock *packet_of(u64 fd, struct file **file)
 	return ERR_PTR(-ENODEV);
 }
 
-/* Writes address and length of a block, those of the receive ring first. 1, or 0
- * where there are not as many. */
+/* Writes address and length of block `number` to piece; the blocks of the receive ring are
+ * counted first. 1, or 0 when there is no such block. */
 long guise_ring(u64 fd, u64 number, u64 piece)
 {
 	struct packet_ring_buffer *rb;
@@ -64,10 +65,10 @@ long guise_ring(u64 fd, u64 number, u64 piece)
 }
 
 /*
- * While they are mapped the rings cannot be changed. How often they are is kept
- * where packet sockets keep nothing: packet_sock.mapped is for mappings that end
- * before their process closes its files, and here nobody but the program knows of
- * them.
+ * While its rings are mapped they cannot be changed. The number of mappings is kept in
+ * sk_user_data, which packet sockets do not use. It cannot be kept in packet_sock.mapped:
+ * Linux expects that to be 0 when the socket closes, and the port does not learn that a
+ * process had mappings when it ended.
  */
 long guise_ring_mapped(u64 fd, u64 change)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Start of the port: guise_boot() enters start_kernel() on the init stack, and
- * returns to the host when the kernel idles for the first time, booted.
+ * Start of the port: guise_boot() enters start_kernel() on the stack of the init
+ * task. It returns when the kernel has booted and idles for the first time.
  */
 #include <linux/console.h>
 #include <linux/cpu.h>
@@ -54,7 +54,7 @@ static void __ref __noreturn guise_start(void)
 	BUG();
 }
 
-/* Called by the host side, once, by the creator of the region. */
+/* The host side calls this once, in the process that creates the region. */
 __visible void guise_boot(struct guise_slot *slot);
 __visible void guise_boot(struct guise_slot *slot)
 {
@@ -111,14 +111,14 @@ static struct notifier_block guise_panic_block = { .notifier_call = guise_panic 
 static int __init guise_early(void)
 {
 	atomic_notifier_chain_register(&panic_notifier_list, &guise_panic_block);
-	/* What the checks have found is to be seen; not what they say of themselves. */
+	/* Show what the checks find, which they report as warnings; not their other messages. */
 	if (IS_ENABLED(CONFIG_GUISE_STRICT))
 		console_loglevel = LOGLEVEL_WARNING + 1;
 	return 0;
 }
 early_initcall(guise_early);
 
-/* A delay burns host time; nothing on the packet path delays. */
+/* A delay uses the host's processor. No code on a packet's way delays. */
 void __delay(unsigned long loops)
 {
 	while (loops--)
@@ -129,7 +129,7 @@ void __ndelay(unsigned long nsecs)
 {
 	u64 end = guise_host_do(clock, 0, 0, 0) + nsecs;
 
-	/* Simulated time stands still while a context runs. */
+	/* Simulated time does not move while a context runs. */
 	if (guise_region.clock_mode == GUISE_CLOCK_SIM)
 		return;
 	while (guise_host_do(clock, 0, 0, 0) < end)
@@ -179,13 +179,13 @@ const struct seq_operations cpuinfo_op = {
 	.show = c_show,
 };
 
-/* A task for each thread of a program, the leaders (shadow.c), and the kernel's own. */
+/* For each slot a shadow task, for each place a leader (shadow.c), and the kernel's own. */
 #define TASKS (GUISE_MAX_SLOTS + GUISE_MAX_PROCS + 1024)
 
 /*
- * The kernel has no more tasks than fill an eighth of its memory with their stacks, to keep
- * the rest for others: 986 with 256 MiB. A stack has as many as it has places for. Where the
- * memory does not suffice for them, that is what a program is told.
+ * Linux allows only as many tasks as fill an eighth of its memory with their stacks: 986 with
+ * 256 MiB. This allows as many as the stack has slots and places for. Where there is no memory
+ * for all of them, a program gets the error of that.
  */
 static void __init guise_allow_tasks(void)
 {
@@ -198,15 +198,15 @@ static void __init guise_allow_tasks(void)
 	tasks->rlim_cur = tasks->rlim_max = RLIM_INFINITY;
 	len = snprintf(number, sizeof(number), "%d", TASKS);
 	if (IS_ERR(file) || kernel_write(file, number, len, &at) != len)
-		pr_warn("guise: fewer threads than there are places for\n");
+		pr_warn("guise: cannot raise threads-max: the stack has room for fewer threads\n");
 	if (!IS_ERR(file))
 		fput(file);
 }
 
 /*
- * The last initcall becomes pid 1 and never returns: there is no file system
- * to start a program from. What kernel_init() would have done after the
- * initcalls is done here.
+ * The last initcall never returns, and so is what pid 1 does: there is no file system from
+ * which kernel_init() could start a program. What kernel_init() does after the initcalls is
+ * done here.
  */
 static int __init guise_init(void)
 {
@@ -225,13 +225,13 @@ static int __init guise_init(void)
 		pr_warn("guise: no /sys/kernel/debug\n");
 	init_mknod("/dev/net/tun", S_IFCHR | 0666, new_encode_dev(MKDEV(10, 200)));
 
-	/* One file table of the stack holds what the program could open. */
+	/* As many as a host allows by default. The host limits what a program may open. */
 	files->rlim_cur = files->rlim_max = 1024 * 1024;
 	guise_allow_tasks();
 	kernel_sigaction(SIGCHLD, SIG_IGN);
 
-	/* No task has memory of its own that killing it would free: a full
-	 * region makes allocations fail instead. */
+	/* No task has memory of its own, so to kill one would free none: when the region is
+	 * full, allocations fail. */
 	oom_killer_disable(0);
 
 	system_state = SYSTEM_RUNNING;

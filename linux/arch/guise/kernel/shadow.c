@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shadow tasks: the kernel's view of the programs' processes and threads.
+ * Shadow tasks: the kernel tasks that stand for the members' processes and threads.
  *
- * Each host process that joined is one kernel process: a leader task, which
- * never runs a program's call but makes a thread for each host thread that
- * comes, and those threads, which share its file table. A host thread leaves
- * a request in its slot and continues its own task, which does the request and
- * parks. While its host thread is away the task stays current as long as
- * nobody else needs the virtual CPU: the next call costs two stack switches.
+ * Each member is one kernel process. Its leader task makes no calls: it makes a thread,
+ * the shadow task, for each host thread that requests one. These threads share the
+ * leader's file table. To make a call, a host thread writes a request into its slot and
+ * continues its own shadow task, which does the request and parks. The task stays
+ * current while its thread is in its program, until another thread needs the virtual
+ * CPU. So the next call costs only two switches of the stack.
  *
- * Pid 1 makes the leaders, except those that come from another process by fork or
- * exec (heir.c). Another kernel thread ends the processes that the holder says are
- * dead, because that waits and a join must not: their tasks become orphans, which
- * any carrier may run, get SIGKILL, and close what they had open as any process
- * does that is killed.
+ * Pid 1 makes the leaders, except those of heirs (heir.c). The reaper, a kernel thread,
+ * ends the processes that the holder has marked as dead. Pid 1 could not do this,
+ * because it has to wait for their tasks, and processes that join would wait as well.
+ * The tasks of a dead process are orphans, which any carrier may run. They get SIGKILL,
+ * and close their files as any killed process does.
  */
 #include <linux/completion.h>
 #include <linux/file.h>
@@ -34,9 +34,9 @@
 #include <asm/series.h>
 #include <asm/unistd.h>
 
-/* Requests to pid 1 and to the leaders: slots that want a task. */
+/* Requests to pid 1: slots that need a task. */
 static DECLARE_WAIT_QUEUE_HEAD(init_wait);
-static u32 attach_head; /* chained by slot->attach_next */
+static u32 attach_head; /* a list, by slot->attach_next */
 static DECLARE_WAIT_QUEUE_HEAD(reap_wait);
 static bool reap_wanted;
 
@@ -45,12 +45,12 @@ struct guise_leader {
 	wait_queue_head_t wait;
 	unsigned int index;
 	u32 attach_head;
-	unsigned long *keep; /* descriptors, a bit each; NULL: all */
+	unsigned long *keep; /* the descriptors to keep, a bit each; NULL: all */
 	unsigned int keep_bits;
 	struct guise_first *first;
 };
 
-/* The first thread of a leader, for whoever waits until it is there. */
+/* The first thread of a leader, for guise_leader_start(), which waits until it is made. */
 struct guise_first {
 	struct guise_slot *slot;
 	struct completion made;
@@ -73,8 +73,8 @@ void guise_reap_request(void)
 	wake_up(&reap_wait);
 }
 
-/* Signals of the kernel to this task become signals of the host's kernel to
- * its thread; interrupted calls answer as the host's would. */
+/* A signal that Linux sends to this task becomes a signal of the host's kernel for its
+ * thread: the thread raises it when it leaves the stack. */
 static void guise_exit_signals(struct guise_slot *slot)
 {
 	kernel_siginfo_t info;
@@ -118,7 +118,7 @@ static void guise_execute(struct guise_slot *slot)
 	long ret;
 
 	if (unlikely(slot->op == GUISE_OP_EXIT)) {
-		/* From here on any carrier may finish it. */
+		/* From here on the task runs on any carrier: its thread does not come back. */
 		slot->task = 0;
 		current->thread.slot = NULL;
 		slot->done = 1;
@@ -147,7 +147,7 @@ static void guise_execute(struct guise_slot *slot)
 	slot->done = 1;
 }
 
-/* False: nobody waits for it. */
+/* Ends the wait of guise_leader_start(). False: it does not wait for this slot. */
 static bool guise_first_done(struct guise_leader *leader, const struct guise_slot *slot, int err)
 {
 	struct guise_first *first = leader->first;
@@ -177,19 +177,19 @@ static int guise_shadow(void *arg)
 	sigset_t none;
 	int err;
 
-	/* Not what the leader blocks. */
+	/* The leader blocks all signals; a shadow task blocks none. */
 	sigemptyset(&none);
 	set_current_blocked(&none);
 	current->thread.slot = slot;
 	err = guise_identify(slot->arg);
 	if (err)
 		guise_refuse_thread(slot, err);
-	/* The host's own timers have slack already. */
+	/* The host adds the slack of its own timers. */
 	current->timer_slack_ns = 1;
 	slot->task = (u64)current;
 	slot->run = 0;
 	slot->done = 1;
-	/* Its host thread may be asleep by now, if it has one. */
+	/* Its host thread may be asleep. It has none yet if it is the first of an heir. */
 	if (!guise_first_done(leaders[slot->proc], slot, 0) && slot != guise_carrier())
 		guise_kick(slot);
 	for (;;) {
@@ -208,8 +208,9 @@ static int guise_shadow(void *arg)
 			continue;
 		}
 		/*
-		 * Somebody else continued us: our host thread is in its
-		 * program. Take in what there is to do, and make room.
+		 * Another carrier continued this task, because it was current. Its own
+		 * thread is in its program: do the pending work and switch to the
+		 * carrier's task.
 		 */
 		guise_take_work();
 		set_current_state(TASK_IDLE);
@@ -226,10 +227,10 @@ static int guise_leader(void *arg)
 	int sig;
 
 	/*
-	 * What a signal does is the host's to say. With a default action that
-	 * kills, the kernel would turn it into SIGKILL for all threads at once
-	 * (complete_signal()), before one could hand it over. The leader takes
-	 * none: it has no host thread.
+	 * The host decides what a signal does. If the action of a signal were the
+	 * default one, and that is to kill, Linux would send SIGKILL to all threads at
+	 * once (complete_signal()), before one of them could pass the signal to the
+	 * host. The leader blocks all signals, because it has no host thread.
 	 */
 	for (sig = 1; sig <= _NSIG; sig++)
 		if (sig != SIGKILL && sig != SIGSTOP)
@@ -288,9 +289,9 @@ bool guise_place_taken(unsigned int index)
 }
 
 /*
- * Makes the task; its files are a copy of the caller's. With a slot its first thread, too,
- * which has that; then the task may be there without it. On failure to make the task the
- * leader is freed.
+ * Makes the leader's task; its files are a copy of the caller's. If slot is not NULL, this
+ * also makes the leader's first thread, for that slot, and waits for it. On failure the
+ * leader is freed if its task was not made; if only the thread was not made, it stays.
  */
 int guise_leader_start(unsigned int index, struct guise_leader *leader, struct guise_slot *slot,
 		       u64 flags)
@@ -353,7 +354,7 @@ static u32 guise_slots_end(void)
 	return __atomic_load_n(&guise_region.slots_end, __ATOMIC_ACQUIRE);
 }
 
-/* The holder marked a process dead: its tasks end, and its places are free. */
+/* The holder has marked a process as dead: ends its tasks, and frees its slots and its place. */
 static void guise_bury(unsigned int index)
 {
 	struct guise_proc *proc = &guise_region.procs[index];
@@ -377,7 +378,7 @@ static void guise_bury(unsigned int index)
 		leaders[index] = NULL;
 		send_sig(SIGKILL, leader->task, 1);
 		wake_up_process(leader->task);
-		/* All threads gone: only then may the slots be used again. */
+		/* The slots may be used again only when all threads have ended. */
 		while (!thread_group_empty(leader->task) ||
 		       READ_ONCE(leader->task->exit_state) == 0)
 			schedule_timeout_uninterruptible(1);
@@ -391,7 +392,8 @@ static void guise_bury(unsigned int index)
 		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) == index + 1) {
 			const size_t from = offsetofend(struct guise_slot, id);
 
-			/* Others take it, without the virtual CPU, once it is not used. */
+			/* Last, used: from then on a process may take the slot without the
+			 * virtual CPU. */
 			memset((char *)slot + from, 0, sizeof(*slot) - from);
 			slot->word = 0;
 			__atomic_store_n(&slot->used, 0, __ATOMIC_RELEASE);
@@ -399,7 +401,7 @@ static void guise_bury(unsigned int index)
 	}
 	guise_free_fdmap(proc);
 	guise_free_marks(proc);
-	/* The same: its place is given to the next when it is not used. */
+	/* The same here: from then on the holder may give the place to another process. */
 	memset((char *)proc + sizeof(proc->used), 0, sizeof(*proc) - sizeof(proc->used));
 	__atomic_store_n(&proc->used, 0, __ATOMIC_RELEASE);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who called whom: for the kernel's own checks (linux/configs/debug.config).
+ * Stack traces, for the kernel's own checks (linux/configs/debug.config).
  *
- * Every context lies on its task's kernel stack and is compiled with frame
- * pointers, which x86-64 and arm64 put down alike: the caller's frame pointer,
- * and above it the address to return to. A chain ends where it leaves the stack.
+ * Every context has its frames on its task's kernel stack, and its code is compiled
+ * with frame pointers. x86-64 and arm64 store them in the same way: the caller's frame
+ * pointer, and above it the return address. The chain ends where it leaves the stack.
  */
 #include <linux/kallsyms.h>
 #include <linux/panic.h>
@@ -24,7 +24,7 @@ struct guise_frame {
 	unsigned long address;
 };
 
-/* Where guise_switch() leaves the frame of a parked context (isa_*.S). */
+/* Where guise_switch() saved the frame pointer of a parked context (isa_*.S). */
 static struct guise_frame *guise_parked_frame(struct task_struct *task)
 {
 	unsigned long sp = task->thread.sp;
@@ -49,8 +49,8 @@ void arch_stack_walk(stack_trace_consume_fn consume, void *cookie, struct task_s
 	}
 }
 
-/* Where memory ran out, the kernel says so with a stack trace, too. (The compiler
- * may have made a second function of what is rarely run: warn_alloc.cold.) */
+/* Whether the trace only reports that an allocation failed, which is no bug. (The compiler
+ * may move code that rarely runs into a function of its own: warn_alloc.cold.) */
 static bool guise_no_memory(const unsigned long *trace, unsigned int n)
 {
 	char name[KSYM_SYMBOL_LEN];
@@ -65,9 +65,9 @@ static bool guise_no_memory(const unsigned long *trace, unsigned int n)
 }
 
 /*
- * All of the kernel's checks (lockdep, SLUB's, lists, reference counts, any
- * WARN) report what they found with a trace of the running task. Some go on
- * afterwards as if nothing had been, or are switched off: nobody would see it.
+ * All of the kernel's checks (lockdep, SLUB's, lists, reference counts, any WARN) print a
+ * trace of the running task with what they found. After that some go on, and others are
+ * switched off. GUISE_STRICT ends the stack, so that the bug is not overlooked.
  */
 void show_stack(struct task_struct *task, unsigned long *sp, const char *loglvl)
 {
@@ -79,5 +79,5 @@ void show_stack(struct task_struct *task, unsigned long *sp, const char *loglvl)
 		printk("%s %pS\n", loglvl, (void *)trace[i]);
 	if (IS_ENABLED(CONFIG_GUISE_STRICT) && !task && !guise_no_memory(trace, n) &&
 	    atomic_read(&panic_cpu) == PANIC_CPU_INVALID)
-		panic("guise: a check of the kernel found a bug; what it said stands above");
+		panic("guise: a check of the kernel found a bug; its report is above");
 }

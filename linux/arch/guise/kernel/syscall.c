@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The calls a program may make: those of Linux that a network stack serves,
- * under their generic numbers, and a few of the port's own. What is missing
- * here needs an address space or a program of the kernel's own, and gives
- * ENOSYS.
+ * The calls that a program may make: system calls of Linux that concern a network
+ * stack, under their generic numbers, and a few of the port's own. All others give
+ * ENOSYS: they need an MMU, or programs that the kernel runs itself, or do not concern
+ * a network stack.
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -22,8 +22,8 @@
 
 typedef long (*guise_call_t)(u64, u64, u64, u64, u64, u64);
 
-/* Physically contiguous, zeroed, on page boundaries: for tables that outlive
- * one program of a process. */
+/* Memory in one piece, cleared, on page boundaries: for tables that stay when a process
+ * executes another program. */
 static long guise_alloc(u64 bytes)
 {
 	void *p;
@@ -42,7 +42,7 @@ static long guise_free(u64 addr, u64 bytes)
 	return 0;
 }
 
-/* A descriptor of a new network namespace; the caller stays where it is. */
+/* Makes a network namespace and returns a descriptor of it. The caller stays in its own. */
 static long guise_netns_new(void)
 {
 	struct nsproxy *old = current->nsproxy;
@@ -101,9 +101,9 @@ static long guise_own_call(u64 nr, const u64 *a)
 }
 
 /*
- * Zero copy would pin the program's pages, and a library kernel knows no pages
- * but its own. A program that asks is told what an old kernel tells it, and
- * copies.
+ * Zero copy would pin pages of the program, and the port has page structs only for its own
+ * memory. A program that requests it gets the error of a kernel without it, and sends with
+ * a copy. The rings of a packet socket cannot be changed while they are mapped (ring.c).
  */
 static long guise_setsockopt(u64 fd, u64 level, u64 name, u64 value, u64 len, u64 unused)
 {
@@ -116,8 +116,9 @@ static long guise_setsockopt(u64 fd, u64 level, u64 name, u64 value, u64 len, u6
 }
 
 /*
- * A kernel that runs programs of 32 bits, too, marks their messages with a flag
- * that it takes from nobody; this one runs none and would overlook it.
+ * MSG_CMSG_COMPAT: a kernel that also runs programs of 32 bits sets this flag for their
+ * messages, and refuses it from programs. The port runs no such programs, and without
+ * this check it would ignore the flag.
  */
 #define OF_32_BITS 0x80000000
 
@@ -143,10 +144,10 @@ static long guise_recvmmsg(u64 fd, u64 msgs, u64 n, u64 flags, u64 timeout, u64 
 	return sys_recvmmsg(fd, (void __user *)msgs, n, flags, (void __user *)timeout);
 }
 
-/* The definitions differ in their parameters' types only: all are registers. */
+/* sys_*() differ only in the types of their parameters, which are all passed in registers. */
 #define CALL(name) [__NR_##name] = (guise_call_t)(void *)sys_##name
 
-/* Several in a line. */
+/* clang-format would put each call on a line of its own. */
 /* clang-format off */
 static const guise_call_t guise_calls[__NR_syscalls] = {
 	/* Sockets. */

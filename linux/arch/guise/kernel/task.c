@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Contexts: how tasks are switched, and how the virtual CPU goes between the
- * kernel's scheduler and the host's threads.
+ * Contexts: how tasks are switched, and how a host thread enters and leaves the kernel.
  *
- * Every task has its kernel stack in the region; switching is a change of
- * stack pointer on whichever host thread carries the virtual CPU. Two kinds of
- * tasks exist. Kernel threads (and the idle task) run on any carrier. The
- * shadow task of a host thread runs only while that very thread carries: it
- * may touch the program's memory and will return to the program.
+ * Every task has its kernel stack in the region. To switch tasks is to change the stack
+ * pointer of the carrier, the host thread that has the virtual CPU. There are two kinds
+ * of tasks. Kernel threads and the idle task run on any carrier. The shadow task of a
+ * host thread runs only while that thread is the carrier, because it uses the memory of
+ * the thread's program and returns to that program.
  *
- * So a wake-up of somebody else's shadow task must not put it on the run
- * queue. It is deferred: the slot is marked and chained, and whoever carries
- * wakes that host thread when it gives up the virtual CPU. That thread takes
- * the virtual CPU itself, and only then is its task made runnable. The patch
- * 0001 in each folder of linux/patches asks for this in try_to_wake_up().
+ * So a wake-up of another thread's shadow task must not put that task on the run queue.
+ * Instead the thread's slot is kicked: it is added to a list, and the carrier wakes the
+ * thread when it has given up the virtual CPU. The thread then takes the virtual CPU
+ * itself, and only then is its task made runnable. Patch 0001 in each folder of
+ * linux/patches calls guise_defer_wakeup() in try_to_wake_up() for this.
  */
 #include <linux/cpu.h>
 #include <linux/kernel.h>
@@ -50,7 +49,7 @@ int copy_thread(struct task_struct *p, const struct kernel_clone_args *args)
 {
 	unsigned long top = (unsigned long)task_stack_page(p) + THREAD_SIZE;
 
-	/* clone(2) by a program is not served: see the table of calls. */
+	/* A program cannot call clone(2) in the stack: it is not in syscall.c's table. */
 	if (!args->fn)
 		return -EINVAL;
 	p->thread.fn = args->fn;
@@ -64,21 +63,21 @@ void flush_thread(void)
 {
 }
 
-/* Leaves the carrier's hands: continues its host context. */
+/* Parks the running context: the carrier returns from guise_resume(). */
 void guise_park(void)
 {
 	guise_leave((u64 *)&current->thread.sp, &guise_carrier()->host_sp,
 		    &guise_region.vcpu->entered);
 }
 
-/* Called by the host side, holding the virtual CPU: continues what is parked. */
+/* The host side calls this while it holds the virtual CPU: continues the current task. */
 __visible void guise_resume(struct guise_slot *slot);
 __visible void guise_resume(struct guise_slot *slot)
 {
 	guise_enter(&slot->host_sp, guise_current->thread.sp, &guise_region.vcpu->entered);
 }
 
-/* Tells the host thread of that slot to come and take the virtual CPU. */
+/* Has the host thread of that slot woken, so that it takes the virtual CPU. */
 void guise_kick(struct guise_slot *slot)
 {
 	if (slot->kicked)
@@ -94,7 +93,7 @@ bool guise_defer_wakeup(struct task_struct *p, int *success)
 
 	if (!slot || slot == guise_carrier() || slot->orphan)
 		return false;
-	/* As a second wake-up of a running task: not a new one. */
+	/* A slot that is kicked already is like a running task: to wake it again has no effect. */
 	*success = !slot->kicked;
 	guise_kick(slot);
 	return true;
@@ -103,7 +102,7 @@ bool guise_defer_wakeup(struct task_struct *p, int *success)
 void arch_cpu_idle(void)
 {
 	guise_park();
-	/* What comes in now interrupts a processor that idled with interrupts on. */
+	/* As on a processor that is interrupted while it idles with interrupts enabled. */
 	raw_local_irq_enable();
 	guise_take_work();
 	raw_local_irq_disable();
@@ -119,7 +118,7 @@ unsigned int guise_processor(void)
 	return guise_host_do(processor, 0, 0, 0);
 }
 
-/* Host debuggers trace host processes; nobody traces a shadow task. */
+/* Debuggers trace the processes of the host; the tasks of the stack are not traced. */
 void ptrace_disable(struct task_struct *child)
 {
 }
@@ -141,13 +140,14 @@ void show_regs(struct pt_regs *regs)
 }
 
 /*
- * Set while the holder finishes the section of a dead thread (lib/region/finish.c):
- * copies to and from programs are refused, as the memory is the holder's. The
- * copies look at it themselves, for the holder may begin at any instruction.
+ * Set while the holder finishes the section of a dead thread (lib/region/finish.c). Copies
+ * to and from the program then fail, because they would use the holder's memory. The
+ * assembly of the copies reads it, because the holder may continue at any instruction
+ * before the copy.
  */
 u32 guise_refuse;
 
-/* The shadow task's memory is reachable only from its own process. */
+/* Whether the running task's program is gone: the memory of a dead process cannot be used. */
 bool guise_user_gone(void)
 {
 	struct guise_slot *slot = current->thread.slot;

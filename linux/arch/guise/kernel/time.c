@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Time, from the host contract: a clock in nanoseconds, and a word in the
- * region that says when the kernel next wants to be continued. Whoever waits
- * for the stack (a leader or the pump) reads that word; nothing is armed.
+ * Time: the host service clock, in nanoseconds, and the word next_event in the region,
+ * which says when the kernel has to be continued next. The thread that leads reads that
+ * word before it sleeps. There is no timer that the port would have to set.
  */
 #include <linux/clockchips.h>
 #include <linux/clocksource.h>
@@ -61,7 +61,7 @@ static struct clock_event_device guise_clockevent = {
 	.set_state_oneshot_stopped = guise_set_never,
 };
 
-/* The host side saw next_event pass. A stale notice does no harm. */
+/* The host side has seen that next_event passed. It may have moved since: then do nothing. */
 void guise_timer_interrupt(void)
 {
 	if (guise_host_do(clock, 0, 0, 0) < READ_ONCE(guise_region.vcpu->next_event))
@@ -71,10 +71,10 @@ void guise_timer_interrupt(void)
 }
 
 /*
- * Once more, exactly: the first wall clock is late by what the boot took until
- * it was set. Programs compare packet time stamps with the host's clock, and a
- * stamp may not lie before the sending. From then on both clocks advance with
- * the host's monotonic one.
+ * Sets the wall clock again, exactly. Linux has set it during the boot, and it is late by
+ * the time between reading and setting. Programs compare the time stamps of packets with
+ * the host's clock, and a stamp must not be earlier than the moment of sending. From now
+ * on both wall clocks advance with the host's monotonic clock.
  */
 static int __init guise_set_wall_clock(void)
 {
@@ -99,7 +99,7 @@ void __init time_init(void)
 	u64 before;
 
 	guise_region.vcpu->next_event = NEVER;
-	/* 1 GHz: the factor is a power of two, so conversions are exact. */
+	/* 1 GHz: the factor of a conversion is a power of two, so that it is exact. */
 	clocksource_register_hz(&guise_clocksource, NSEC_PER_SEC);
 	timekeeping_notify(&guise_clocksource);
 	before = guise_host_do(clock, 0, 0, 0);

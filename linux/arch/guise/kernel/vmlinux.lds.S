@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The image: linked at 0 as a static position-independent executable, at the
- * offsets of the host contract. Text and pure constants are never written, not
- * even by relocation; whatever holds a pointer lies with the data, where the
- * creator of a region adds the base (R_*_RELATIVE), once. Segments begin on
- * the boundaries of huge pages, so that no such page is of two segments.
+ * The image: a static position-independent executable, linked at 0, with its sections
+ * at the offsets of guise/layout.h. Text and constants without pointers are never
+ * written, not even by relocation. Everything that has a pointer is part of the data:
+ * there the process that creates a region adds the base to each pointer
+ * (R_*_RELATIVE), once. Segments begin on boundaries of huge pages, so that no such
+ * page is of two segments.
  */
 #include <guise/layout.h>
 #include <asm/page.h>
@@ -16,11 +17,11 @@
 #define EMITS_PT_NOTE
 #include <asm-generic/vmlinux.lds.h>
 
-/* What position-independent code adds to .data. */
+/* The sections that position-independent code adds to .data. */
 #undef DATA_MAIN
 #define DATA_MAIN .data .data.rel .data.rel.local .data.rel.local.*
 
-/* The linker's own words in an empty GOT: bytes. */
+/* The size in bytes of a GOT without entries: the linker reserves words in it. */
 #ifdef CONFIG_GUISE_ARM64
 #define GOT_RESERVED 32
 #else
@@ -46,7 +47,7 @@ PHDRS
 
 SECTIONS
 {
-	/* Not in the file: the host side provides them. */
+	/* These are not in the file: the host side maps them. */
 	.guise_ops GUISE_OFF_OPS (NOLOAD) : {
 		guise_host = .;
 		. += GUISE_OFF_HEADER - GUISE_OFF_OPS;
@@ -102,8 +103,8 @@ SECTIONS
 
 	. = ALIGN(GUISE_HOST_PAGE_HUGE);
 #ifndef CONFIG_KALLSYMS
-	/* Else with the data, by RO_DATA: the table of symbols has a pointer, and
-	 * lockdep knows what is constant by RO_DATA's bounds. */
+	/* With CONFIG_KALLSYMS, RO_DATA puts these with the data: the table of symbols has
+	 * a pointer, and lockdep takes what is within RO_DATA as constant. */
 	.constants : {
 		*(.rodata) *(.rodata.*)
 	} :rodata
@@ -118,7 +119,7 @@ SECTIONS
 	. = GUISE_OFF_DATA;
 	_sdata = .;
 	RW_DATA(64, PAGE_SIZE, THREAD_SIZE) :data
-	/* The kernel's read-only sections hold pointers: with the data. */
+	/* The kernel's read-only sections have pointers, so they are part of the data. */
 	RO_DATA(64)
 	.dynamic : { *(.dynamic) } :data :dynamic
 	.got : { *(.got) *(.got.plt) *(.igot*) *(.plt) *(.plt.*) *(.iplt) } :data

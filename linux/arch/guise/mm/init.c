@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory: one zone from the image's data to the end of the arena. The image
- * itself is reserved but has struct pages, so that what drivers do with static
- * buffers (virt_to_page) works.
+ * Memory: one zone from the image's data to the end of the arena. The image's data is
+ * reserved, and has page structs, so that virt_to_page() works for static buffers of
+ * drivers.
  */
 #include <linux/init.h>
 #include <linux/memblock.h>

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The network device in front of a link backend.
+ * The network device of a link. Its backend is on the host side.
  *
- * Frames cross the host contract with a virtio-net header, so checksums and
- * segmentation are left to the backend (and at last to the host's kernel or
- * its hardware) in both directions, and a backend moves one big frame where
- * the wire has forty. A frame out is handed over as a list of pieces, without a
- * copy; when the backend is full the queue stops until GUISE_IRQ_TX.
+ * Frames have a virtio-net header when they are passed to the backend or received
+ * from it. So checksums and segmentation are left to the backend in both directions,
+ * and in the end to the host's kernel or hardware: a backend moves one big frame
+ * that is forty on the wire. A frame that is sent is passed as a list of pieces,
+ * without a copy. When the backend has no room, the queue stops until GUISE_IRQ_TX.
  *
- * A frame has an Ethernet header, unless the backend says GUISE_LINK_RAW: then it
- * begins with its IP header, and the device has no addresses and asks nobody for any.
+ * A frame has an Ethernet header, except where the backend says GUISE_LINK_RAW: then
+ * it begins with its IP header, and the device has no link-layer address and does
+ * not resolve those of others.
  */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
@@ -55,7 +56,7 @@ static netdev_tx_t guise_link_xmit(struct sk_buff *skb, struct net_device *dev)
 	}
 	if (ret < 0)
 		goto drop;
-	/* Not before: a frame that found no room comes again. */
+	/* Not earlier: a frame that found no room is sent again. */
 	skb_tx_timestamp(skb);
 	gl->link->tx_frames++;
 	gl->link->tx_bytes += skb->len;

@@ -7,9 +7,9 @@
 #include <linux/types.h>
 
 /*
- * The buffers that a frame is received into, one after the other. They grow, so that a
- * frame of any size fills those that it takes, or nearly, and there are few of them. What
- * a frame did not use stays here for the next one.
+ * The buffers that a frame is received into, one after the other. Most are larger than the
+ * one before. So few are needed, and a frame of any size nearly fills those that it takes.
+ * The others stay here for the next frame.
  */
 #define GUISE_RX_ORDERS  { 0, 0, 1, 2, 3, 0 } /* 68 KiB: the largest frame and its header */
 #define GUISE_RX_BUFFERS 6
@@ -17,7 +17,7 @@
 struct guise_link_dev {
 	struct net_device *dev;
 	struct napi_struct napi;
-	struct timer_list retry; /* of a receive that found no memory */
+	struct timer_list retry; /* receives again, after there was no memory */
 	struct guise_link *link; /* in the region's header */
 	u32 index;
 	struct page *buffer[GUISE_RX_BUFFERS];

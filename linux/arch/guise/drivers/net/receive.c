@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The receive path of a link.
+ * How a link receives frames.
  *
- * Each frame is read straight into pages of the region that then belong to
- * its skb. Only its first header is copied into the skb's linear part, where the stack
- * pulls what else it reads: data there would keep TCP from making one skb of two. A small
- * frame is copied whole. Every frame is hostile until proven otherwise: what is too short,
- * or whose virtio-net header does not fit it, is counted in rx_malformed and dropped
- * before the stack sees it.
+ * A frame is read into pages of the region, which then belong to its skb. Only the first
+ * header is copied into the linear part of the skb; Linux copies further headers there
+ * when it reads them. Data in the linear part would prevent TCP from merging two skbs. A
+ * small frame is copied there as a whole.
  *
- * An skb is charged (truesize) for all the memory that it keeps from others, no less, or a
- * sender of frames of an awkward size would fill a stack past its sockets' limits; and it
- * keeps little more than its data, as TCP opens its window by the ratio of the two. So no
- * two frames share a page, and a buffer of which a frame fills the lesser half is not
- * given to it: that part is copied into one that fits.
+ * No frame is trusted before it has been checked. A frame that is too short, or whose
+ * virtio-net header does not fit it, is counted in rx_malformed and dropped before Linux
+ * sees it.
+ *
+ * The truesize of an skb counts all the memory that no other skb can use because of it.
+ * If it counted less, a sender could choose frame sizes that fill a stack's memory beyond
+ * the limits of its sockets. And that memory is little more than the data, because TCP
+ * opens its window by the ratio of the two. So no two frames share a page, and a frame
+ * does not get a buffer of which it fills less than half: that part of the frame is copied
+ * into a smaller one.
  */
 #include <linux/etherdevice.h>
 #include <linux/ip.h>
@@ -25,10 +28,10 @@
 
 #include "link.h"
 
-/* Frames up to this are copied whole: what a piece of memory of 2 KiB holds beside what is
- * the kernel's. So much is charged for them by a host's drivers, too. */
+/* Frames up to this size are copied as a whole: they fit into 2 KiB of memory, beside what
+ * the kernel adds. The drivers of a host charge as much for them. */
 #define GUISE_RX_COPY (SKB_WITH_OVERHEAD(2048) - NET_SKB_PAD - NET_IP_ALIGN)
-#define GUISE_RX_HEAD 128 /* room for the headers of others */
+#define GUISE_RX_HEAD 128 /* room for the headers of larger frames */
 
 static const u8 guise_rx_order[GUISE_RX_BUFFERS] = GUISE_RX_ORDERS;
 
@@ -47,7 +50,7 @@ static bool guise_rx_raw(const struct guise_link_dev *gl)
 	return gl->link->features & GUISE_LINK_RAW;
 }
 
-/* So much of a frame there is at least, and its first header is that. */
+/* The least size of a frame, which is the size of its first header. */
 static unsigned int guise_rx_least(const struct guise_link_dev *gl)
 {
 	return guise_rx_raw(gl) ? sizeof(struct iphdr) : ETH_HLEN;
@@ -75,7 +78,7 @@ void guise_link_free_buffers(struct guise_link_dev *gl)
 			put_page(gl->buffer[i]);
 }
 
-/* Gives the skb the bytes of a buffer from offset to end. */
+/* Adds the bytes of buffer i from offset to end to the skb. */
 static void guise_rx_add(struct guise_link_dev *gl, struct sk_buff *skb, unsigned int i,
 			 unsigned int offset, unsigned int end)
 {
@@ -95,7 +98,7 @@ static void guise_rx_add(struct guise_link_dev *gl, struct sk_buff *skb, unsigne
 			PAGE_SIZE << order);
 }
 
-/* The frame of len bytes that lies in the buffers, as an skb. */
+/* Makes an skb of the frame of len bytes that is in the buffers. */
 static struct sk_buff *guise_rx_skb(struct guise_link_dev *gl, unsigned int len)
 {
 	bool whole = len <= GUISE_RX_COPY;
@@ -103,8 +106,8 @@ static struct sk_buff *guise_rx_skb(struct guise_link_dev *gl, unsigned int len)
 	unsigned int offset = linear, rest = len - linear, i;
 	struct sk_buff *skb;
 
-	/* From a slab, where what is free is used again while its neighbours are not: the
-	 * fragments of napi_alloc_skb() keep 32 KiB as long as one of them is in use. */
+	/* Not by napi_alloc_skb(): that takes fragments of 32 KiB, which are only freed when
+	 * none of them is in use any more. In a slab each object is free by itself. */
 	skb = __alloc_skb(NET_SKB_PAD + NET_IP_ALIGN + (whole ? len : GUISE_RX_HEAD),
 			  GFP_ATOMIC | __GFP_NOWARN, SKB_ALLOC_RX | SKB_ALLOC_NAPI, NUMA_NO_NODE);
 	if (!skb)
@@ -122,7 +125,7 @@ static struct sk_buff *guise_rx_skb(struct guise_link_dev *gl, unsigned int len)
 	return skb;
 }
 
-/* What an IP packet says of itself; 0: it is none. */
+/* The protocol of an IP packet, by the version in its header; 0: it is no IP packet. */
 static __be16 guise_ip_version(const struct sk_buff *skb)
 {
 	switch (skb->data[0] >> 4) {
@@ -135,7 +138,7 @@ static __be16 guise_ip_version(const struct sk_buff *skb)
 	}
 }
 
-/* Takes over what the virtio-net header says; false when it does not fit the frame. */
+/* Sets the skb's fields from the virtio-net header. False when that does not fit the frame. */
 static bool guise_rx_header(const struct guise_link_dev *gl, struct sk_buff *skb,
 			    const struct virtio_net_hdr *hdr)
 {
@@ -149,7 +152,7 @@ static bool guise_rx_header(const struct guise_link_dev *gl, struct sk_buff *skb
 			return false;
 		skb->protocol = protocol;
 	} else {
-		/* Its offsets count from the Ethernet header, which therefore is still there. */
+		/* The offsets in hdr count from the Ethernet header: it must not be pulled yet. */
 		skb_set_network_header(skb, ETH_HLEN);
 		protocol = __vlan_get_protocol(skb, eth_hdr(skb)->h_proto, NULL);
 	}
@@ -161,7 +164,7 @@ static bool guise_rx_header(const struct guise_link_dev *gl, struct sk_buff *skb
 	return !virtio_net_hdr_to_skb(skb, hdr, true);
 }
 
-/* One frame from the backend to the stack; false when there was none. */
+/* Receives one frame from the backend; false when there was none. */
 static bool guise_rx_one(struct guise_link_dev *gl)
 {
 	struct virtio_net_hdr_v1 hdr;
@@ -172,8 +175,9 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 
 	if (!guise_rx_refill(gl)) {
 		/*
-		 * No memory: leave the frames where they are. A backend that has
-		 * some in a buffer would not be polled for them: come back.
+		 * No memory: the frames stay where they are. The retry is needed
+		 * because a backend may have frames in a buffer of its own, and no
+		 * descriptor becomes readable for those.
 		 */
 		mod_timer(&gl->retry, jiffies + 1);
 		return false;
@@ -186,11 +190,11 @@ static bool guise_rx_one(struct guise_link_dev *gl)
 		room += guise_rx_size(i);
 	}
 	got = guise_host_do(frame_in, gl->index, (u64)iov, ARRAY_SIZE(iov));
-	/* The host lacks memory, or was interrupted: the frame is still there. */
+	/* The host lacks memory or was interrupted, or there is no frame. None is lost. */
 	if (got == -EAGAIN || got == -ENOMEM || got == -ENOBUFS || got == -EINTR)
 		return false;
 	if (got < 0) {
-		/* Its device is gone (a tap was deleted, a peer has ended). */
+		/* The backend has failed for ever (a tap was deleted, a peer has ended). */
 		if (!gl->link->lost)
 			netdev_warn(gl->dev, "link lost: error %lld\n", -got);
 		gl->link->lost = 1;
@@ -241,7 +245,7 @@ int guise_link_poll(struct napi_struct *napi, int budget)
 
 	while (done < budget && guise_rx_one(gl))
 		done++;
-	/* Where frames come from, some backends also hear that there is room for others. */
+	/* By receiving frames some backends learn that there is room for frames to send. */
 	if (READ_ONCE(guise_region.vcpu->tx_pending) & bit) {
 		__atomic_fetch_and(&guise_region.vcpu->tx_pending, ~bit, __ATOMIC_ACQ_REL);
 		guise_link_interrupt(0, bit);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* All randomness comes from the host contract: getrandom, or a seed. */
+/* All randomness comes from the host service entropy: getrandom, or a seed. */
 #ifndef _ASM_GUISE_ARCHRANDOM_H
 #define _ASM_GUISE_ARCHRANDOM_H
 

@@ -2,10 +2,10 @@
 /*
  * Atomic operations with one virtual CPU.
  *
- * Whoever executes kernel code holds the virtual CPU, and an interrupt is
- * taken only where the port asks for one (idle, and leaving a call): never
- * between two instructions. So a plain read-modify-write in C is atomic.
- * With several virtual CPUs this file is what changes.
+ * A thread that executes kernel code holds the virtual CPU, and the kernel is
+ * interrupted only where it calls guise_take_work() (kernel/interrupt.c). So a
+ * plain read-modify-write in C is atomic. Several virtual CPUs would need
+ * atomic instructions here.
  */
 #ifndef _ASM_GUISE_ATOMIC_H
 #define _ASM_GUISE_ATOMIC_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Lines of 64 bytes, as x86-64 and arm64 have them. Programs see it: what a
- * packet costs of a socket's buffer is counted in whole lines, and so are the
- * buffers' defaults and least sizes (SO_RCVBUF, TCP_WINDOW_CLAMP).
+ * Cache lines of 64 bytes, as on x86-64 and arm64. Programs can see this size:
+ * Linux counts what a packet takes of a socket's buffer in whole lines, and also
+ * the default and least sizes of buffers (SO_RCVBUF, TCP_WINDOW_CLAMP).
  */
 #ifndef _ASM_GUISE_CACHE_H
 #define _ASM_GUISE_CACHE_H

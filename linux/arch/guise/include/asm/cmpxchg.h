@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Exchange with one virtual CPU: see asm/atomic.h for why plain C will do. */
+/* Exchange with one virtual CPU. asm/atomic.h says why plain C is atomic. */
 #ifndef _ASM_GUISE_CMPXCHG_H
 #define _ASM_GUISE_CMPXCHG_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The running task, in the image's own data: with one virtual CPU a plain
- * variable. Several virtual CPUs would find it through a reserved register.
+ * The running task. With one virtual CPU it is a plain variable in the image's
+ * data. Several virtual CPUs would need a reserved register to find theirs.
  */
 #ifndef _ASM_GUISE_CURRENT_H
 #define _ASM_GUISE_CURRENT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Headers want these; no program is loaded and no core is dumped in here. */
+/* Other headers need these names. The port loads no program and dumps no core. */
 #ifndef _ASM_GUISE_ELF_H
 #define _ASM_GUISE_ELF_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the files of the port share. */
+/* What several files of the port use. */
 #ifndef _ASM_GUISE_GUISE_H
 #define _ASM_GUISE_GUISE_H
 
@@ -11,7 +11,7 @@
 struct task_struct;
 struct pt_regs;
 
-/* Placed by kernel/vmlinux.lds.S at the offsets of the host contract. */
+/* kernel/vmlinux.lds.S places them at the offsets of guise/layout.h. */
 extern struct guise_host_ops guise_host;
 extern struct guise_region guise_region;
 extern struct guise_slot guise_slots[];
@@ -21,18 +21,19 @@ static inline struct guise_slot *guise_carrier(void)
 	return &guise_slots[READ_ONCE(guise_region.vcpu->carrier)];
 }
 
-/* isa_*.S: calls a service of the host; see there. */
+/* isa_*.S: calls a host service; see there. */
 u64 guise_host_call(struct guise_host_ops *ops, u64 a, u64 b, u64 c, u64 at, u64 *redo);
 #define guise_host_do(service, a, b, c)                                                 \
 	guise_host_call(&guise_host, a, b, c, offsetof(struct guise_host_ops, service), \
 			&guise_region.vcpu->redo)
 
-/* isa_*.S: between a host thread and the context that it carries. */
+/* isa_*.S: from a host thread into a kernel context, and back. */
 void guise_enter(u64 *save, u64 load, u32 *entered);
 void guise_leave(u64 *save, u64 *load, u32 *entered);
-/* isa_*.S: parks this context at *save and continues the one at load. */
+/* isa_*.S: saves the running context's stack pointer in *save, continues the one at load. */
 void guise_switch(u64 *save, u64 load);
-/* A new context's first frame at the top of a stack: enters entry(). */
+/* Writes the first frame of a new context at the top of a stack: the context begins with
+ * entry(). Returns its stack pointer. */
 unsigned long guise_first_frame(unsigned long top, void (*entry)(void));
 
 /* task.c */
@@ -40,7 +41,7 @@ void guise_park(void);
 void guise_wake_slot(struct guise_slot *slot);
 void guise_kick(struct guise_slot *slot);
 
-/* interrupt.c: takes in what is pending, and lets the carrier's own task run. */
+/* interrupt.c: does the pending work, and makes the carrier's shadow task runnable. */
 void guise_take_work(void);
 
 /* shadow.c */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Interrupts are a flag. Nothing interrupts a running kernel context: pending
- * work is taken in when the virtual CPU idles or a call begins or ends (see
- * kernel/interrupt.c), so enabling them need not look for any.
+ * Whether interrupts are enabled is a flag that has no effect: no running kernel
+ * context is ever interrupted. kernel/interrupt.c says when pending work is done.
+ * So nothing has to be looked for when interrupts are enabled.
  */
 #ifndef _ASM_GUISE_IRQFLAGS_H
 #define _ASM_GUISE_IRQFLAGS_H

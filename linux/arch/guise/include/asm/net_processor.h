@@ -2,8 +2,8 @@
 #ifndef _ASM_GUISE_NET_PROCESSOR_H
 #define _ASM_GUISE_NET_PROCESSOR_H
 
-/* What sockets and filters are told of the processor that a packet is handled on: the
- * host's, whose number means something to programs that have a thread on each. */
+/* The number of the processor that a packet is handled on, for sockets and filters: the
+ * host's. Programs that have a thread on each processor use it. */
 unsigned int guise_processor(void);
 #define arch_net_processor() ((int)guise_processor())
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory of a region: from the image's data to the end of the arena. Physical
- * addresses count from there, so that page frame numbers are small wherever
- * the region is mapped.
+ * The kernel's memory: the part of a region from the image's data to the end of
+ * the arena. Physical addresses count from its beginning, so that page frame
+ * numbers are small wherever the region is mapped.
  */
 #ifndef _ASM_GUISE_PAGE_H
 #define _ASM_GUISE_PAGE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* No MMU: the names the rest of the kernel wants, and nothing behind them. */
+/* No MMU: the names that other headers of Linux need, without a function. */
 #ifndef _ASM_GUISE_PGTABLE_H
 #define _ASM_GUISE_PGTABLE_H
 

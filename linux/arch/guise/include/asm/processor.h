@@ -8,23 +8,23 @@
 struct task_struct;
 struct guise_slot;
 
-/* There is one address space, and all of it is the program's too. */
+/* Kernel and program have one address space; a program may use all of it. */
 #define TASK_SIZE          (~0UL)
 #define TASK_UNMAPPED_BASE 0
 #define STACK_TOP          TASK_SIZE
 #define STACK_TOP_MAX      STACK_TOP
 
 struct thread_struct {
-	unsigned long sp;        /* where the parked context lies */
-	struct guise_slot *slot; /* the host thread it belongs to, or NULL */
-	int (*fn)(void *arg);    /* what a new context runs */
+	unsigned long sp;        /* the parked context's stack pointer */
+	struct guise_slot *slot; /* of a shadow task: its thread's; else NULL */
+	int (*fn)(void *arg);    /* what a new context calls */
 	void *arg;
 };
 
 #define INIT_THREAD { .sp = 0 }
 #define INIT_SP     (sizeof(init_stack) + (unsigned long)&init_stack)
 
-/* Never used: no program is started in here. */
+/* Never used: the port starts no program. */
 #define start_thread(regs, pc, sp) ((void)0)
 #define KSTK_EIP(tsk)              0UL
 #define KSTK_ESP(tsk)              0UL

@@ -5,7 +5,7 @@
 #include <uapi/asm/ptrace.h>
 
 #ifndef __ASSEMBLY__
-/* Only says whether an interrupt came while a program was running. */
+/* Says only whether a program was running when an interrupt came. */
 struct pt_regs {
 	unsigned long user;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What older series of Linux, which the port is kept working with, have under another name or with
- * other parameters. The port is written for the newest one; this file, and the series' folder of
- * linux/patches, are all that knows of others.
+ * The port is written for the newest series of Linux that it supports. This file has what older
+ * series call by another name, or with other parameters. Only this file and the folder of each
+ * series in linux/patches know of them.
  */
 #ifndef _ASM_GUISE_SERIES_H
 #define _ASM_GUISE_SERIES_H

@@ -4,7 +4,7 @@
 
 #include <asm-generic/switch_to.h>
 
-/* kernel/task.c; called by the patched try_to_wake_up() */
+/* kernel/task.c; try_to_wake_up() calls it, by patch 0001 in linux/patches. */
 bool guise_defer_wakeup(struct task_struct *p, int *success);
 #define arch_defer_wakeup guise_defer_wakeup
 

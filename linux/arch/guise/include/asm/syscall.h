@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tracers of the library kernel's own tasks see nothing: there are none. */
+/* For tracers. No task of the stack is traced, so these have no effect. */
 #ifndef _ASM_GUISE_SYSCALL_H
 #define _ASM_GUISE_SYSCALL_H
 

@@ -5,8 +5,8 @@
 #include <asm/page.h>
 
 /*
- * Interrupt and softirq work runs on the stack of whatever was running, and
- * the host may put a signal frame (about 3 KiB) on it: twice x86-64's size.
+ * Twice the size that x86-64 has: interrupts and softirqs run on the stack of the
+ * running context, and the host may put a signal frame (about 3 KiB) there as well.
  */
 #define THREAD_SIZE_ORDER 3
 #define THREAD_SIZE       (PAGE_SIZE << THREAD_SIZE_ORDER)
@@ -35,7 +35,7 @@ struct thread_info {
 #define _TIF_NOTIFY_RESUME (1 << TIF_NOTIFY_RESUME)
 #define _TIF_NOTIFY_SIGNAL (1 << TIF_NOTIFY_SIGNAL)
 
-/* What a call looks after before it returns to its program. */
+/* What is to be done before a call returns to its program. */
 #define _TIF_EXIT_WORK \
 	(_TIF_SIGPENDING | _TIF_NEED_RESCHED | _TIF_NOTIFY_RESUME | _TIF_NOTIFY_SIGNAL)
 

@@ -2,14 +2,14 @@
 /*
  * Access to the program's memory: an ordinary copy that is allowed to fault.
  *
- * Every access goes through guise_copy() or guise_zero() (kernel/isa_*.S). The
- * host side catches the signal of a fault inside them and continues at their
- * fix-up, which returns how many bytes are missing: the caller gives EFAULT.
- * The task of a dead process has no memory to access; it gets EFAULT too.
+ * Every access is a call of guise_copy() or guise_zero() (kernel/isa_*.S). When it
+ * faults, the host side catches the signal and continues at their fix-up, which
+ * returns how many bytes are missing: the caller gives EFAULT. The task of a dead
+ * process has no memory to access; it gets EFAULT, too.
  *
  * Programs have the lower half of the address space. A pointer beyond it is
- * refused before anything happens, as on a host: a datagram that cannot be
- * delivered there stays in its queue.
+ * refused before the call changes anything, as on a host: a datagram that cannot
+ * be stored there stays in its queue.
  */
 #ifndef _ASM_GUISE_UACCESS_H
 #define _ASM_GUISE_UACCESS_H
@@ -19,7 +19,7 @@
 #ifdef CONFIG_GUISE_X86_64
 #define GUISE_USER_END ((1UL << 47) - 4096)
 #else
-#define GUISE_USER_END (1UL << 52) /* what arm64 can be built with */
+#define GUISE_USER_END (1UL << 52) /* the most that a kernel of arm64 can be built with */
 #endif
 
 static inline int __access_ok(const void __user *ptr, unsigned long size)

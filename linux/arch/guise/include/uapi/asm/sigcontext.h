@@ -2,7 +2,7 @@
 #ifndef _UAPI_ASM_GUISE_SIGCONTEXT_H
 #define _UAPI_ASM_GUISE_SIGCONTEXT_H
 
-/* Signal frames are made by the host's kernel, never here. */
+/* Empty: the host's kernel makes the frames of signals. */
 struct sigcontext {
 	unsigned long none;
 };
