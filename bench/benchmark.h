@@ -18,16 +18,16 @@ enum floor_of {
 struct benchmark {
 	const char *name, *unit;
 	double (*run)(enum way way);
-	/* The holder's plan after its name; NULL: needs no stack. */
+	/* The holder's plan, without the line of the name; NULL: no stack is needed. */
 	const char *plan;
-	/* Not NULL: over a tap or a veth, and what the far end does. */
+	/* Not NULL: it runs over a tap or a veth, and this runs at the far end. */
 	void (*far)(int fd);
-	bool no_host; /* nothing on the host to compare with */
-	bool api;     /* not a call of the preload library's */
-	bool hooks;   /* not a call of libguise's */
-	bool guest;   /* a program that is not preloaded: guest.h */
-	bool busy;    /* beside a loop that keeps one of two processors busy */
-	bool idle;    /* run counts wake-ups while it only waits: see idle.c */
+	bool no_host; /* there is nothing on the host to compare with */
+	bool api;     /* it calls libguise: the preload library does not have this call */
+	bool hooks;   /* it needs the preload library: libguise does not have this call */
+	bool guest;   /* it runs as a guest: guest.h */
+	bool busy;    /* it runs beside a loop that keeps one of two processors busy */
+	bool idle;    /* it only waits, and wake-ups are counted: idle.c */
 	enum floor_of floor_of;
 	double floor;
 	const char *what;
@@ -36,12 +36,12 @@ struct benchmark {
 extern const struct benchmark benchmarks[];
 extern const int benchmark_count;
 
-/* Where the programs of guise are, as this one's own file: "DIR/". */
+/* The folder of guise's programs, this one included: "DIR/". */
 extern char programs[4096];
 
-/* One run; false with a sentence in why. */
+/* Makes one run; false with a sentence in why. */
 bool measure(const struct benchmark *b, enum way way, double *value, char *why, size_t size);
-/* The same for b->idle: n runs side by side. */
+/* The same for b->idle: n runs at the same time. */
 bool measure_idle(const struct benchmark *b, enum way way, int n, double *value, char *why,
 		  size_t size);
 
@@ -49,12 +49,12 @@ bool measure_idle(const struct benchmark *b, enum way way, int n, double *value,
 struct worker {
 	pid_t pid;
 	int output;
-	bool group; /* what it started belongs to it */
+	bool group; /* it has started other processes, which belong to the run */
 };
 
 bool worker_start(struct worker *w, const struct benchmark *b, enum way way, int ticket, int netns,
 		  char *why, size_t size);
-/* Its figure; false if none comes in time. */
+/* Reads its figure; false if none comes in time. */
 bool worker_result(struct worker *w, double *value, char *why, size_t size);
 void worker_stop(struct worker *w);
 /* In the worker: does not return. */

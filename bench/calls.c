@@ -31,7 +31,7 @@ void die(int err, const char *fmt, ...)
 	_exit(1);
 }
 
-/* ---- the host's, or what the preload library makes of them ------------------ */
+/* ---- libc's: the host's, or those of the preload library ---------------------- */
 
 static inline long result(long ret)
 {
@@ -217,7 +217,7 @@ static int api_close(int fd)
 	return guise_close(stack, fd);
 }
 
-/* The stack counts its own descriptors, and the program is root there. */
+/* The stack has a limit of its own for its descriptors, which every program may raise. */
 static int api_allow(unsigned int descriptors)
 {
 	struct rlimit l = { descriptors, descriptors };

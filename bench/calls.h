@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The calls that the workloads make, on the stack that is being measured. A
- * workload is written once: the process that runs it is told which way its
- * calls go. All return -errno.
+ * The calls of the workloads. A workload is written once; the process that runs
+ * it is told which stack its calls go to, and in which way. All return -errno on
+ * failure.
  */
 #ifndef BENCH_CALLS_H
 #define BENCH_CALLS_H
@@ -12,12 +12,12 @@
 #include <sys/types.h>
 
 enum way {
-	WAY_HOST,    /* libc, and so the host's kernel */
-	WAY_PRELOAD, /* libc, with libguise-preload.so before it */
-	WAY_API,     /* libguise, linked in */
+	WAY_HOST,    /* libc: the host's stack */
+	WAY_PRELOAD, /* libc, with libguise-preload.so before it: guise */
+	WAY_API,     /* libguise, linked into this program */
 	WAY_TUN,     /* libc, in a namespace whose only way out is a stack: guise run --mode tun */
-	WAY_PASTA,   /* ... or pasta */
-	WAY_SLIRP,   /* ... or slirp4netns */
+	WAY_PASTA,   /* libc, in one whose only way out is pasta */
+	WAY_SLIRP,   /* libc, in one whose only way out is slirp4netns */
 };
 
 struct calls {
@@ -35,25 +35,25 @@ struct calls {
 	ssize_t (*recv)(int fd, void *buf, size_t len, int flags);
 	ssize_t (*send)(int fd, const void *buf, size_t len, int flags);
 	int (*close)(int fd);
-	int (*allow)(unsigned int descriptors); /* at least so many at a time */
+	int (*allow)(unsigned int descriptors); /* raises the limit to at least so many */
 };
 
 extern struct calls net;
 
 /*
- * What both sides of the comparison have alike on a TCP socket: no delay for
- * small pieces, and a congestion control that does not pace, whatever the
- * host's default is: CUBIC, or Reno where the host has no CUBIC.
+ * Gives a TCP socket the same settings on both sides of the comparison: no delay
+ * of small pieces (TCP_NODELAY), and a congestion control that does not pace,
+ * whatever the host's default is: CUBIC, or Reno if the host has no CUBIC.
  */
 void tune(int fd);
 
-/* The way of this process. With WAY_API it joins the stack of $GUISE_STACK. */
+/* Sets the way of this process. With WAY_API it joins the stack of $GUISE_STACK. */
 void calls_begin(enum way way);
 
-/* Says what failed (err: -errno, or 0) and ends the process with status 1. */
+/* Prints what failed (err: -errno, or 0) and ends the process with status 1. */
 void die(int err, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
-/* value if it is not negative; else the end, naming the call. */
+/* The call's value. If that is negative, ends the process with the call in the message. */
 #define must(call)                                         \
 	({                                                 \
 		__typeof__(call) must_value = (call);      \

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Many connections: how fast they come and go, and what each costs while it does
- * nothing.
+ * Many connections: how many can be made and closed in a second, and how much memory
+ * each takes while it is idle.
  *
- * The memory of 10,000 idle connections is what the machine has less: the pages
- * of the stack's region, the two programs' own memory, and the host kernel's
- * slabs. So the host's sockets and guise's placeholders both count, on either
- * side. Slabs are the machine's: what other programs do meanwhile is in them.
+ * The memory of 10,000 idle connections is counted in the pages of the stack's region,
+ * the two programs' own memory, and the slabs of the host's kernel. So the host's
+ * sockets and guise's placeholders are both counted. Slabs belong to the whole machine:
+ * what other programs do at the same time changes the figure.
  */
 #include "workload.h"
 
@@ -21,10 +21,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Five runs leave fewer than the host has ports, which rest for a minute. */
+/* A port of a closed connection cannot be used again for a minute. The host has enough ports for
+ * five runs of so many. */
 #define CONNECTIONS 4000
 #define IDLE        10000
-#define SPARE       200 /* descriptors that are not these connections' */
+#define SPARE       200 /* descriptors for other things than these connections */
 
 static int connect_to(const struct sockaddr_in *a)
 {
@@ -103,7 +104,7 @@ static void begin_with_many(enum way way)
 		    IDLE, IDLE + SPARE);
 }
 
-/* What a file of /proc says after a name, in kB. */
+/* The number after a name in a file of /proc, in kB. */
 static long kb_of(const char *path, const char *name)
 {
 	size_t len = strlen(name);
@@ -122,7 +123,7 @@ static long kb_of(const char *path, const char *name)
 	return kb;
 }
 
-/* Pages of a shared mapping that exist, whoever touched them. */
+/* How many pages of a shared mapping have memory, whichever process used them first. */
 static long pages_of(char *from, const char *to)
 {
 	static unsigned char there[4096];
@@ -141,7 +142,7 @@ static long pages_of(char *from, const char *to)
 	return n;
 }
 
-/* Of the stack: nothing on the host. */
+/* The pages of the stack's region; 0 if this process is on the host's stack. */
 static long region_pages(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -169,7 +170,7 @@ static double bytes_used(pid_t other)
 	return (double)kb * 1024 + (double)region_pages() * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* Takes connections and keeps them. */
+/* Accepts connections and keeps them open. */
 static __attribute__((noreturn)) void keeping_process(enum way way, int to)
 {
 	struct sockaddr_in a;
@@ -214,7 +215,7 @@ double connections_idle(enum way way)
 	begin_with_many(way);
 	if (read(p[0], &a, sizeof(a)) != sizeof(a))
 		die(0, "the second process did not begin");
-	connect_and_keep(&a, p[0]); /* what the first costs, it costs for all */
+	connect_and_keep(&a, p[0]); /* so that memory which all connections share is not counted */
 	before = bytes_used(pid);
 	for (int i = 0; i < IDLE; i++)
 		connect_and_keep(&a, p[0]);

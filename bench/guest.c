@@ -17,7 +17,7 @@
 
 #define WORDS_MAX 16
 
-/* The command line beside this program, or where `make install` puts it. */
+/* Finds the command `guise`: beside this program, or where `make install` puts it. */
 static bool find_guise(char *path, size_t size)
 {
 	snprintf(path, size, "%sguise", programs);
@@ -74,7 +74,7 @@ static void silence(int fd)
 	close(null);
 }
 
-/* ---- slirp4netns, which serves a namespace that somebody else has made ----------- */
+/* ---- slirp4netns, which needs a namespace that exists ---------------------------- */
 
 static void write_file(const char *path, const char *text)
 {
@@ -85,7 +85,8 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-/* Begins when its parent has closed go, and writes to ready. */
+/* Becomes slirp4netns when the parent has made its namespace and closed go. slirp4netns writes
+ * to ready. */
 static __attribute__((noreturn)) void serve_namespace(int go, int ready)
 {
 	char number[16], flag[32], byte;
@@ -131,8 +132,9 @@ static void have_slirp(void)
 void guest_become(enum way way, const char *program, const char *const *argv)
 {
 	/*
-	 * As root, Debian 12's pasta becomes nobody, which then has no right to its own
-	 * files in /proc, and no connection. It warns of much that does not matter here.
+	 * When root starts it, Debian 12's pasta changes to the user nobody, and then cannot
+	 * open its own files in /proc, so that it has no connection: --runas avoids this. Its
+	 * warnings, which do not matter here, are not shown.
 	 */
 	static const char *const pasta[] = { "pasta", "--quiet", "--config-net", "--runas", "0:0",
 					     "--",    NULL };

@@ -41,7 +41,7 @@ static __attribute__((noreturn)) void become(const char *program, int plan, int 
 	_exit(127);
 }
 
-/* The first line of the status: "ready", or what went wrong. */
+/* Reads the first line of the status: "ready", or what has failed. */
 static bool ready(struct holder *h, char *why, size_t size)
 {
 	struct pollfd p = { .fd = h->status, .events = POLLIN };
@@ -95,7 +95,7 @@ bool holder_start(struct holder *h, const char *program, const char *plan, int f
 		holder_stop(h);
 		return false;
 	}
-	/* Shorter than a pipe is deep. */
+	/* The plan fits into the pipe, so this does not block. */
 	if (write(plans[1], plan, strlen(plan)) < 0)
 		snprintf(why, size, "the plan: %s", strerror(errno));
 	close(plans[1]);
@@ -115,7 +115,7 @@ void holder_stop(struct holder *h)
 		close(h->status);
 		return;
 	}
-	/* Its status ends when it does. */
+	/* The status ends when the holder ends. */
 	while (poll(&p, 1, STOP_MS) > 0 && read(h->status, text, sizeof(text)) > 0)
 		;
 	close(h->status);

@@ -8,17 +8,18 @@
 
 struct holder {
 	pid_t pid;
-	int ticket; /* what members join with; close-on-exec here */
+	int ticket; /* close-on-exec here */
 	int status;
 };
 
 /*
- * plan as in docs/plan.md; fd, when not -1, is open in the holder under the
- * same number. False with a sentence in why when the stack did not come up.
+ * Starts a holder. plan is as in docs/plan.md; fd, if not -1, is open in the
+ * holder under the same number. False, with a sentence in why, if the stack was
+ * not made.
  */
 bool holder_start(struct holder *h, const char *program, const char *plan, int fd, char *why,
 		  size_t size);
-/* The last member has left: waits for the holder's end. */
+/* Waits until the holder has ended, after the last member has left. */
 void holder_stop(struct holder *h);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How often an idle stack wakes its host: the voluntary context switches of
- * all threads of the holder and of one program, a server that nobody calls,
- * in ten seconds. The runs stand side by side; each is a stack of its own.
+ * How often an idle stack wakes a processor: the voluntary context switches of all
+ * threads of the holder and of one program in ten seconds. The program is a server to
+ * which no client connects. The runs are made at the same time, each with a stack of
+ * its own.
  */
 #include "benchmark.h"
 #include "holder.h"

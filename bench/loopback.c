@@ -2,12 +2,12 @@
 /*
  * One TCP connection over 127.0.0.1: round trips of one byte, and bulk.
  *
- * The two ends are held by one thread, by two threads of a process, or by two
- * processes. With one thread nobody ever waits, so that is the protocol's own
- * cost; with two, waking the other side is most of it.
+ * The two ends are in one thread, in two threads of one process, or in two processes.
+ * One thread never waits, so that its figure is the cost of the protocol alone. With
+ * two threads, most of the cost is to wake the other one.
  *
- * Two processes fork before either has used the network, and then are as any
- * two programs on one stack.
+ * The second process is forked before either has used the network. So they are like
+ * any two programs on one stack.
  */
 #include "workload.h"
 
@@ -45,7 +45,7 @@ void rr_server(int fd)
 {
 	char byte;
 
-	/* The client says whether all went well; the process that serves it may see a reset. */
+	/* Only the client reports failures: this side may see a reset at the end. */
 	while (net.read(fd, &byte, 1) == 1)
 		must(net.write(fd, &byte, 1));
 }
@@ -56,7 +56,7 @@ static void send_all(int fd, uint64_t bytes)
 		bytes -= (uint64_t)must(net.write(fd, piece, bytes < PIECE ? bytes : PIECE));
 }
 
-/* Done when the other side says that it has everything. */
+/* Ends when the other side reports that it has received everything. */
 double bulk_client(int fd, uint64_t bytes)
 {
 	uint64_t start;
@@ -215,7 +215,7 @@ double rr_1thread(enum way way)
 	return ns_per_step(rr_both_step, ends[0], 16) / 1000;
 }
 
-/* As much as fits, then as much as came, until all have come. */
+/* Sends as much as fits, then receives as much as has come, until everything has. */
 static void move(const int *ends, uint64_t bytes)
 {
 	static char buf[PIECE];

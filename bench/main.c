@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * guise-bench: this stack against this host, side by side.
+ * guise-bench: compares a stack of guise with the host's.
  *
- * A benchmark is run on guise, on the host, on guise, on the host, ..., so that
- * whatever else the machine does falls on both; the medians and their ratio are
- * reported. docs/benchmarks.md says what each figure means.
+ * The runs of a benchmark alternate between guise and the host, so that other work of
+ * the machine affects both. The medians and their ratio are reported.
+ * docs/benchmarks.md says what each figure means.
  */
 #include "benchmark.h"
 #include "guest.h"
@@ -25,42 +25,42 @@
 
 const struct benchmark benchmarks[] = {
 	{ "getppid", "ns", getppid_run, LOOPBACK, .api = true, .floor_of = RATIO_AT_MOST,
-	  .floor = 0.5, .what = "the cheapest call there is" },
+	  .floor = 0.5, .what = "the cheapest call" },
 	{ "recv-eagain", "ns", recv_eagain_run, LOOPBACK,
-	  .what = "recv on an empty UDP socket, not waiting" },
+	  .what = "recv on an empty UDP socket, non-blocking" },
 	{ "socket-close", "ns", socket_close_run, LOOPBACK,
 	  .what = "making a TCP socket and closing it" },
 	{ "sockets-100", "ns", many_sockets_run, LOOPBACK,
-	  .what = "the same, a hundred made before the first is closed" },
+	  .what = "the same, with a hundred made before the first is closed" },
 	{ "host-call", "ns", host_call_run, LOOPBACK,
-	  .what = "libc's getppid, which stays the host's, in a program on a stack" },
+	  .what = "libc's getppid, a call of the host, in a program on a stack" },
 	{ "raw-call", "ns", raw_call_run, LOOPBACK,
 	  .what = "the same by an instruction of the program's own" },
 	{ "hook-ns", "ns", host_read_run, LOOPBACK,
-	  .what = "a read of a byte of /dev/zero, the host's: what the hook adds to it" },
+	  .what = "reading a byte of the host's /dev/zero: what the hook adds" },
 	{ "create-ms", "ms", create_time, .no_host = true, .api = true, .floor_of = GUISE_AT_MOST,
 	  .floor = 50, .what = "until a new stack has booted" },
 	{ "create-mb", "MiB", create_memory, .no_host = true, .api = true,
-	  .floor_of = GUISE_AT_MOST, .floor = 20, .what = "what a new stack keeps resident" },
+	  .floor_of = GUISE_AT_MOST, .floor = 20, .what = "resident memory of a new stack" },
 	{ "join-us", "us", join_time, LOOPBACK, .no_host = true, .api = true,
 	  .floor_of = GUISE_AT_MOST, .floor = 1000,
 	  .what = "until a process has joined a stack and made its first call" },
 	{ "join", "us", join_program, LOOPBACK, .hooks = true,
-	  .what = "until a program that was started has made a socket and ended" },
+	  .what = "until a new program has made a socket and ended" },
 	{ "fork", "us", fork_time, LOOPBACK, .hooks = true,
 	  .what = "until a child of a program with ten sockets has ended" },
 	{ "nanosleep", "us", nanosleep_run, LOOPBACK, .api = true,
 	  .what = "how long a sleep of 100 us takes" },
 
 	{ "call-rate-1", "M/s", call_rate_1, LOOPBACK, .api = true,
-	  .what = "getppid of one process" },
+	  .what = "getppid in one process" },
 	{ "call-rate-2", "M/s", call_rate_2, LOOPBACK, .api = true,
-	  .what = "... of two at once, together" },
-	{ "call-rate-4", "M/s", call_rate_4, LOOPBACK, .api = true, .what = "... of four" },
-	{ "call-rate-16", "M/s", call_rate_16, LOOPBACK, .api = true, .what = "... of sixteen" },
+	  .what = "... in two at the same time, together" },
+	{ "call-rate-4", "M/s", call_rate_4, LOOPBACK, .api = true, .what = "... in four" },
+	{ "call-rate-16", "M/s", call_rate_16, LOOPBACK, .api = true, .what = "... in sixteen" },
 
 	{ "lo-rr-1thread", "us", rr_1thread, LOOPBACK, .floor_of = RATIO_AT_MOST, .floor = 0.6,
-	  .what = "a byte there and back over TCP on 127.0.0.1, one thread at both ends" },
+	  .what = "round trip of a byte over TCP on 127.0.0.1, one thread at both ends" },
 	{ "lo-rr-2threads", "us", rr_2threads, LOOPBACK, .what = "... two threads" },
 	{ "proc-rr", "us", rr_2procs, LOOPBACK, .floor_of = RATIO_AT_MOST, .floor = 0.8,
 	  .what = "... two processes" },
@@ -74,14 +74,14 @@ const struct benchmark benchmarks[] = {
 	  .floor = 1,
 	  .what = "round trips of two processes that wait for a pipe of the host, too" },
 	{ "mixed-rr-4", "k/s", mixed_rr_4, LOOPBACK, .hooks = true, .floor_of = RATIO_AT_LEAST,
-	  .floor = 1, .what = "... of four pairs at once, together" },
+	  .floor = 1, .what = "... of four pairs at the same time, together" },
 	{ "mixed-rr-16", "k/s", mixed_rr_16, LOOPBACK, .hooks = true, .floor_of = RATIO_AT_LEAST,
 	  .floor = 1, .what = "... of sixteen" },
 	{ "mixed-rr-64", "k/s", mixed_rr_64, LOOPBACK, .hooks = true, .floor_of = RATIO_AT_LEAST,
 	  .floor = 1, .what = "... of sixty-four" },
 
 	{ "lo-rr-1thread-busy", "us", rr_1thread, LOOPBACK, .busy = true,
-	  .what = "the same six, on two processors that a loop keeps busy, too" },
+	  .what = "the same six, on two processors, beside a loop that keeps one busy" },
 	{ "lo-rr-2threads-busy", "us", rr_2threads, LOOPBACK, .busy = true, .what = "..." },
 	{ "proc-rr-busy", "us", rr_2procs, LOOPBACK, .busy = true, .what = "..." },
 	{ "lo-bulk-1thread-busy", "Gbit/s", bulk_1thread, LOOPBACK, .busy = true, .what = "..." },
@@ -89,24 +89,24 @@ const struct benchmark benchmarks[] = {
 	{ "proc-bulk-busy", "Gbit/s", bulk_2procs, LOOPBACK, .busy = true, .what = "..." },
 
 	{ "tap-rr", "us", wire_rr, TAP, wire_rr_server,
-	  .what = "a byte to a server on the host and back: a tap, or a veth" },
+	  .what = "round trip of a byte to a server on the host; guise: tap, host: veth" },
 	{ "tap-bulk", "Gbit/s", wire_bulk, TAP, wire_bulk_server,
-	  .what = "128 MiB to a server on the host: a tap, or a veth" },
+	  .what = "128 MiB to a server on the host; guise: tap, host: veth" },
 	{ "tun-rr", "us", guest_rr, NULL, wire_rr_server, .guest = true,
-	  .what = "the same, over a veth, for a program that cannot be preloaded" },
+	  .what = "the same over a veth, for a program that cannot be preloaded" },
 	{ "tun-bulk", "Gbit/s", guest_bulk, NULL, wire_bulk_server, .guest = true,
-	  .what = "... 128 MiB; both beside pasta and slirp4netns" },
+	  .what = "... 128 MiB; both are compared with pasta and slirp4netns, too" },
 	{ "connections", "/s", connections_lo, LOOPBACK,
-	  .what = "TCP connections on 127.0.0.1 that come and go, one thread at both ends" },
+	  .what = "TCP connections made and closed on 127.0.0.1, one thread at both ends" },
 	{ "accept-rate", "/s", accept_rate, LOOPBACK, .hooks = true,
 	  .what = "... to a listener that two processes share, by two others" },
 	{ "tap-connections", "/s", wire_connections, TAP, wire_connections_server,
-	  .what = "... to a server on the host: a tap, or a veth" },
+	  .what = "... to a server on the host; guise: tap, host: veth" },
 	{ "idle-10k", "B", connections_idle, LOOPBACK,
 	  .what = "memory of each of 10,000 idle connections on 127.0.0.1, both ends" },
 	{ "idle-wakeups", "/10s", idle_member, LOOPBACK, .no_host = true, .idle = true,
 	  .floor_of = GUISE_AT_MOST, .floor = 19,
-	  .what = "voluntary context switches of holder and program that wait" },
+	  .what = "voluntary context switches of the holder and an idle program" },
 };
 
 const int benchmark_count = sizeof(benchmarks) / sizeof(benchmarks[0]);
@@ -118,12 +118,12 @@ static int usage(FILE *to)
 	fprintf(to,
 		"usage: guise bench [NAME...] [--json] [--runs N] [--api] [--list]\n"
 		"\n"
-		"Compares a stack of guise with this host's. Without NAME: everything.\n"
-		"A NAME that ends in * stands for all that begin so.\n"
-		"  --json    results as JSON (docs/benchmarks.md)\n"
-		"  --runs N  on each side, 1 to %d (default %d)\n"
+		"Compares a stack of guise with this host's. Without NAME: all benchmarks.\n"
+		"A NAME that ends in * stands for all names that begin so.\n"
+		"  --json    print the results as JSON (docs/benchmarks.md)\n"
+		"  --runs N  make N runs on each side, 1 to %d (default %d)\n"
 		"  --api     call libguise directly, not through the preload library\n"
-		"  --list    what there is\n",
+		"  --list    list the benchmarks\n",
 		RUNS_MAX, RUNS);
 	return to == stdout ? 0 : 2;
 }
@@ -145,7 +145,7 @@ static bool names(const char *pattern, const struct benchmark *b)
 	return !strcmp(pattern, b->name);
 }
 
-/* Marks what pattern stands for; how many that are. */
+/* Marks the benchmarks that pattern stands for, and returns how many these are. */
 static int choose(bool *chosen, const char *pattern)
 {
 	int n = 0;
@@ -202,7 +202,8 @@ static void progress(const struct benchmark *b, int run, int runs)
 const char *const other_names[OTHERS] = { "pasta", "slirp4netns" };
 static const enum way other_ways[OTHERS] = { WAY_PASTA, WAY_SLIRP };
 
-/* The runs of one of the others. What fails is said and not counted; twice is enough. */
+/* The runs with pasta or slirp4netns. A run that fails is reported and not counted. After two
+ * that failed no more are made. */
 struct other {
 	double value[RUNS_MAX];
 	int runs, failures;
@@ -227,7 +228,7 @@ static void measure_others(const struct benchmark *b, struct other *others)
 	}
 }
 
-/* Whether r's benchmark cannot be run at all; why is said in r. */
+/* Whether r's benchmark cannot be run at all. Then r has the reason. */
 static bool cannot_run(struct result *r, enum way way)
 {
 	const struct benchmark *b = r->b;
@@ -237,13 +238,14 @@ static bool cannot_run(struct result *r, enum way way)
 	else if (b->guest && !guest_possible(WAY_TUN))
 		snprintf(r->why, sizeof(r->why), "no guise beside this program");
 	else if (b->hooks && way == WAY_API)
-		snprintf(r->why, sizeof(r->why), "is the preload library's to do, not libguise's");
+		snprintf(r->why, sizeof(r->why),
+			 "needs the preload library: libguise alone does not do this");
 	else
 		return false;
 	return true;
 }
 
-/* A run of either side; false with a sentence in r that says which. */
+/* A run on one side; false, with a sentence in r that names the side. */
 static bool measure_side(struct result *r, enum way way, double *value)
 {
 	char why[sizeof(r->why) - 32];
@@ -254,7 +256,7 @@ static bool measure_side(struct result *r, enum way way, double *value)
 	return false;
 }
 
-/* All runs of one benchmark; false: something failed. */
+/* Makes all runs of one benchmark; false if one failed. */
 static bool compare(struct result *r, enum way way, int runs)
 {
 	static double guise[RUNS_MAX], host[RUNS_MAX];

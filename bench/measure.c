@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One run: what it needs is made, a worker runs, and all of it is removed.
+ * One run: makes what a worker needs, runs the worker, and removes everything.
  *
- * "Busy": the run and everything that belongs to it has two processors, and a
- * loop that never sleeps competes for them. On the host and on guise alike.
+ * "Busy" means that all processes of the run share two processors with a loop that
+ * never sleeps, both on the host and on guise.
  */
 #include "benchmark.h"
 #include "holder.h"
@@ -64,7 +64,7 @@ static void busy_end(struct busy *busy)
 	sched_setaffinity(0, sizeof(busy->all), &busy->all);
 }
 
-/* ... or in a namespace that somebody else makes for it there. */
+/* A run on the host's stack, or in a namespace that guise, pasta or slirp4netns makes there. */
 static bool on_host(const struct benchmark *b, enum way way, int netns, double *value, char *why,
 		    size_t size)
 {

@@ -55,7 +55,7 @@ double socket_close_run(enum way way)
 
 #define MANY 100
 
-/* More than any of them that are kept for another use. */
+/* More sockets at a time than guise keeps placeholders for. */
 static void many_sockets_step(int fd)
 {
 	int all[MANY];
@@ -94,7 +94,7 @@ static void raw_call_step(int fd)
 	__asm__ volatile("syscall" : "=a"(ret) : "0"(SYS_getppid) : "rcx", "r11", "memory");
 	must(ret);
 #else
-	must(syscall(SYS_getppid)); /* no raw call is seen on this processor */
+	must(syscall(SYS_getppid)); /* guise does not see raw system calls on this processor */
 #endif
 }
 
@@ -104,7 +104,7 @@ double raw_call_run(enum way way)
 	return ns_per_step(raw_call_step, -1, 50);
 }
 
-/* Libc's own call, whichever way the others go: the hook is in its way, or not. */
+/* Calls libc's read(), with every way: on guise it goes through the hook. */
 static void host_read_step(int fd)
 {
 	char byte;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Processes that wait for a connection and for a descriptor of the host at the same time, as
- * servers do that have workers: PostgreSQL, node's cluster, gunicorn. Pairs of processes make
- * round trips of one byte, each pair over a connection of its own; both sides wait in
- * epoll_wait(2) for that and for a pipe, on which nothing ever comes. All pairs begin at once
- * and last equally long: the figure is what they do together.
+ * servers with worker processes do: PostgreSQL, node's cluster, gunicorn. Pairs of processes
+ * make round trips of one byte, each pair over a connection of its own. Both sides wait in
+ * epoll_wait(2) for the connection and for a pipe, from which nothing ever comes. All pairs
+ * begin and end at the same time; the figure is the sum of all.
  */
 #include "workload.h"
 
@@ -27,7 +27,7 @@ static void add(int ep, int fd)
 		die(-errno, "epoll_ctl");
 }
 
-/* An epoll of the connection and of a pipe that says nothing. */
+/* An epoll of the connection and of a pipe to which nothing is written. */
 static int watch(int fd)
 {
 	int silent[2], ep = epoll_create1(0);
@@ -39,7 +39,7 @@ static int watch(int fd)
 	return ep;
 }
 
-/* Waits for a byte and takes it; false at the end. */
+/* Waits for a byte and reads it; false at the end of the connection. */
 static bool hear(int ep, int fd)
 {
 	struct epoll_event ev[EVENTS];
@@ -61,7 +61,7 @@ static __attribute__((noreturn)) void serve(int listening)
 	_exit(0);
 }
 
-/* Begins when the pipe is closed, and tells how many round trips a second it had. */
+/* Begins when the pipe is closed. Reports how many round trips it made in a second. */
 static __attribute__((noreturn)) void ask(const struct sockaddr_in *a, int begin, int told)
 {
 	int fd = must(net.socket(AF_INET, SOCK_STREAM)), ep;

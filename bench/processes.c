@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Process trees on one stack: workers that share a listener, children that
- * inherit sockets, programs that join. All of it is the preload library's to do, so
- * libguise alone cannot be measured by it.
+ * Process trees on one stack: workers that share a listener, children that inherit
+ * sockets, programs that join. The preload library does all this; libguise alone does
+ * not, and cannot be measured here.
  */
 #include "workload.h"
 
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SERVERS 2 /* ... and as many clients */
+#define SERVERS 2 /* and the same number of clients */
 #define HELD    10
 
 extern char **environ;
@@ -42,7 +42,7 @@ static __attribute__((noreturn)) void serving_process(int listening)
 	}
 }
 
-/* A connection that the other side closes. */
+/* Makes a connection, which the other side closes. */
 static void visit(const struct sockaddr_in *a)
 {
 	int fd = must(net.socket(AF_INET, SOCK_STREAM));
@@ -54,7 +54,7 @@ static void visit(const struct sockaddr_in *a)
 	must(net.close(fd));
 }
 
-/* Begins when the pipe is closed, and tells how many connections a second it had. */
+/* Begins when the pipe is closed. Reports how many connections it made in a second. */
 static __attribute__((noreturn)) void visiting_process(const struct sockaddr_in *a, int begin,
 						       int told)
 {
@@ -153,11 +153,11 @@ static void join_step(int fd)
 	end_of(pid);
 }
 
-/* This program again, which makes one socket and ends. */
+/* Starts this program again, which makes one socket and ends. */
 double join_program(enum way way)
 {
 	calls_begin(way);
-	must(net.socket(AF_INET, SOCK_STREAM)); /* so that it has joined, too */
+	must(net.socket(AF_INET, SOCK_STREAM)); /* so that this process has joined as well */
 	return ns_per_step(join_step, -1, 1) / 1000;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Calls of several processes at once on one stack, which all need its virtual
- * CPU; on the host they need nothing of each other. The figure is the sum of all
- * processes: 1 says what one alone has, the others what sharing costs.
+ * Several processes make calls on one stack at the same time. All of them need its one
+ * virtual CPU; on the host they share nothing. The figure is the sum of all processes.
+ * By comparison with that of one process it shows what sharing costs.
  */
 #include "workload.h"
 
@@ -14,7 +14,7 @@
 
 #define PROCESSES_MAX 16
 
-/* Joins, says so, begins when the pipe is closed, and tells calls a second. */
+/* Joins and reports that, begins when the pipe is closed, and reports its calls in a second. */
 static __attribute__((noreturn)) void call(enum way way, int begin, int told)
 {
 	uint64_t start, now, end, calls = 0;

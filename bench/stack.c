@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a stack itself costs; none of this has a counterpart on the host. */
+/* What it costs to have a stack. The host has nothing to compare this with. */
 #include "workload.h"
 
 #include "guise/guise.h"
@@ -52,7 +52,7 @@ double create_memory(enum way way)
 	return resident() - before;
 }
 
-/* Joining, and the first call, which makes the thread's task. */
+/* Joins and makes the first call, for which the thread's shadow task is made. */
 static double join_once(void)
 {
 	uint64_t start = now_ns();
@@ -82,8 +82,8 @@ static __attribute__((noreturn)) void joining_process(int to, int until)
 }
 
 /*
- * A process joins once, so each sample takes one. They stay until the last has
- * joined: to bury a dead member is another thing.
+ * A process joins once, so each sample needs a process. They stay until the last has
+ * joined, so that the time to bury dead members is not in the figure.
  */
 double join_time(enum way way)
 {
@@ -113,7 +113,7 @@ double join_time(enum way way)
 	return sample[JOINS / 2];
 }
 
-/* A server that nobody calls; says when it begins to wait. */
+/* A server to which no client connects. Reports when it begins to wait. */
 double idle_member(enum way way)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
@@ -127,5 +127,5 @@ double idle_member(enum way way)
 	puts("0");
 	fflush(stdout);
 	must(net.accept(fd));
-	die(0, "somebody called an idle server");
+	die(0, "a client connected to the idle server");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* See wire.h. The namespaces have no names: descriptors keep them. */
+/* See wire.h. The namespaces have no names: they exist while their descriptors are open. */
 #include "wire.h"
 
 #include "workload.h"
@@ -25,7 +25,7 @@
 #define PORT       5201
 #define WIRE_BYTES (128ull << 20)
 
-/* ---- a netlink message, for the one thing that ioctl cannot make: a veth ------- */
+/* ---- a netlink message, to make a veth pair, which ioctl cannot ------------------ */
 
 struct request {
 	struct nlmsghdr h;
@@ -50,7 +50,7 @@ static void end(struct request *q, struct rtattr *a)
 	a->rta_len = (unsigned short)((char *)q + q->h.nlmsg_len - (char *)a);
 }
 
-/* veth0 here, its other end, veth0 as well, in the namespace there. */
+/* Makes veth0 in this namespace, and its other end, also veth0, in the namespace `there`. */
 static int make_veth(int there)
 {
 	static const struct ifinfomsg none;
@@ -126,7 +126,7 @@ static int set_address(const char *name, const char *address)
 	return ret;
 }
 
-/* Everything by way of the far end. */
+/* Makes the far end the default gateway. */
 static int set_route(void)
 {
 	struct rtentry route = { .rt_flags = RTF_UP | RTF_GATEWAY };
@@ -150,7 +150,7 @@ static int own_namespace(void)
 	return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 }
 
-/* Makes a namespace, and is in it. */
+/* Makes a namespace and enters it. */
 static int new_namespace(int *fd)
 {
 	if (unshare(CLONE_NEWNET))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A way between two hosts: network namespaces of this process's making, which
- * vanish with it. The far end is served by the host's stack in both cases; the
- * near end is a namespace, too (veth), or the descriptor of a tap for guise.
+ * A link between two hosts, which are network namespaces. This process makes them, and
+ * they end with it. The far end is always on the host's stack. The near end is a
+ * namespace, too, and the link a veth pair; for guise it is the descriptor of a tap.
  */
 #ifndef BENCH_WIRE_H
 #define BENCH_WIRE_H
@@ -14,17 +14,18 @@
 
 #define WIRE_NEAR "198.18.0.1"
 #define WIRE_FAR  "198.18.0.2"
-/* The far end's, too, by way of WIRE_FAR, the router: pasta takes that for the host. */
+/* Another address of the far end, with WIRE_FAR as the router to it: pasta would take packets to
+ * WIRE_FAR, its router, as packets to its own host. */
 #define WIRE_BEYOND "198.51.100.1"
 
 struct wire {
-	int near; /* namespace; -1: a tap */
-	int tap;  /* -1: veth */
+	int near; /* namespace; -1: the near end is a tap */
+	int tap;  /* -1: it is a veth */
 	int far;  /* namespace */
 	pid_t server;
 };
 
-/* serve: what the far end does with the one connection that it takes. */
+/* serve: runs at the far end, with the one connection that it accepts. */
 bool wire_make(struct wire *w, bool tap, void (*serve)(int fd), char *why, size_t size);
 void wire_remove(struct wire *w);
 

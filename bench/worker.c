@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each run is a process of its own: this program again, with the name of a
- * workload, on the host or on a stack that was made for it. It prints one
- * number. Nothing is left over from one run to the next, and one that hangs is
- * ended.
+ * Each run is a process of its own: this program again, with the name of a workload, on
+ * the host's stack or on a stack that was made for it. It prints one number. So one run
+ * leaves nothing behind for the next, and a run that does not end in time is killed.
  */
 #include "benchmark.h"
 #include "guest.h"
@@ -98,12 +97,12 @@ bool worker_result(struct worker *w, double *value, char *why, size_t size)
 	}
 	n = read(w->output, line, sizeof(line) - 1);
 	if (n <= 0) {
-		snprintf(why, size, "failed, see above");
+		snprintf(why, size, "the run failed: its message is above");
 		return false;
 	}
 	line[n] = '\0';
 	*value = strtod(line, NULL);
-	/* What belongs to it is not cut off while connections close. */
+	/* Its connections close in good order if the processes that it started may end. */
 	while (w->group && poll(&p, 1, END_MS) > 0 && read(w->output, line, sizeof(line)) > 0)
 		;
 	return true;
@@ -128,5 +127,5 @@ void worker_main(const struct benchmark *b, const char *way)
 			fflush(stdout);
 			_exit(0);
 		}
-	die(0, "--worker is for this program's own use");
+	die(0, "--worker is only for runs that this program starts itself");
 }

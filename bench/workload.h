@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is measured. Each workload runs in a process of its own, for well under
- * a second, and returns one figure; when something fails it says so and ends.
+ * What is measured. Each workload runs in a process of its own, most for less than a
+ * second, and returns one figure. When something fails it prints what, and the process
+ * ends.
  */
 #ifndef BENCH_WORKLOAD_H
 #define BENCH_WORKLOAD_H
@@ -29,7 +30,7 @@ double bulk_1thread(enum way way);
 double bulk_2threads(enum way way);
 double bulk_2procs(enum way way);
 
-/* stack.c: milliseconds, MiB, microseconds; and a program that waits */
+/* stack.c: milliseconds, MiB, microseconds; idle_member is a program that only waits */
 double create_time(enum way way);
 double create_memory(enum way way);
 double join_time(enum way way);
@@ -40,7 +41,7 @@ double accept_rate(enum way way);
 double fork_time(enum way way);
 double join_program(enum way way);
 
-/* processes.c: what a program that join_program starts does, told by this argument */
+/* processes.c: the argument of a program that join_program starts, and what that program does */
 #define JOIN_FLAG "--joining"
 void join_main(void) __attribute__((noreturn));
 
@@ -60,14 +61,14 @@ double call_rate_16(enum way way);
 double connections_lo(enum way way);
 double connections_idle(enum way way);
 
-/* connections.c, for wire.c: the address is the server's; which port it says */
+/* connections.c, for wire.c: a is the server's address; the server sends its port over control */
 double connections_client(int control, struct sockaddr_in a);
 void connections_server(int control);
 
-/* loopback.c: a socket that listens on a port of lo */
+/* loopback.c: a socket that listens on a port of lo; sets *a */
 int listener(struct sockaddr_in *a);
 
-/* loopback.c, for wire.c: the two sides of a connection that exists */
+/* loopback.c, for wire.c: the two sides of an open connection */
 double rr_client(int fd);
 void rr_server(int fd);
 double bulk_client(int fd, uint64_t bytes);
@@ -85,8 +86,8 @@ static inline uint64_t now_ns(void)
 #define RUN_NS  200000000ull
 
 /*
- * Nanoseconds that step(fd) takes, over about RUN_NS. The clock is read once
- * in batch steps. Inlined, so that step is.
+ * Nanoseconds that step(fd) takes, measured for about RUN_NS. The clock is read once
+ * in `batch` steps. This is inlined so that step is inlined as well.
  */
 static inline __attribute__((always_inline)) double ns_per_step(void (*step)(int fd), int fd,
 								unsigned int batch)

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * UDP across the relays. A conversation is a client's address and port and the ones
- * it sends to; it has a connected socket in the stack, and:
+ * UDP across the relays. A conversation (flow) is identified by the address and port of a
+ * client and those that it sends to. It has a connected socket in the stack, and:
  *
- *	outward, from the stack	a connected socket of the host, too, or a second one of
- *				the stack, where the relayed address is reached over that
- *	inward, to a port of the host	that port's own socket, which answers
- *				to where the first datagram came from, and from the
- *				address that it was sent to
+ *	outward: a client on the stack
+ *		a second connected socket, of the host, or of the stack if the relayed address
+ *		is reached over the stack
+ *	inward: a client sends to a published port of the host
+ *		the socket of that port. It sends the answers to the client, from the address
+ *		that the first datagram was sent to
  *
- * A conversation ends when it has been silent for DATAGRAM_SILENCE_MS, or when it is the one
- * silent for longest and there are most_flows already. When the host says that nobody
- * listens, the program in the stack is told as a host tells it, by ICMP (refusal.c).
- * The other way round nobody can be told, for only the host's kernel may: a datagram
- * to a port of the host's that no program of the stack has bound is dropped.
+ * A conversation ends when it has been silent for DATAGRAM_SILENCE_MS. If there are most_flows
+ * and a new one begins, the one that has been silent for longest ends. If the host reports
+ * that no program listens, the program on the stack gets the ICMP message of a host
+ * (refusal.c). In the other direction there is no such message, because only the host's
+ * kernel could send it: a datagram to a published port that no program on the stack has bound
+ * is dropped.
  */
 #include "relay/datagram.h"
 
@@ -33,10 +35,10 @@ struct flow {
 	struct grave grave;
 	struct table_entry entry;
 	struct list place;       /* in the engine's flows */
-	struct end inside, host; /* host: closed if inward; may be of the stack */
-	struct end *port;        /* of the host, to which it came; NULL: outward */
+	struct end inside, host; /* host: not open if inward; may be a socket of the stack */
+	struct end *port;        /* inward: the socket of the published port; else NULL */
 	struct sockaddr_storage client, dst;
-	char control[CONTROL]; /* inward: how to answer */
+	char control[CONTROL]; /* inward: sets the source address of answers */
 	size_t control_len;
 	uint64_t used;
 };
@@ -61,7 +63,7 @@ static void end_flow(struct flow *f)
 	engine_bury(g, &f->grave);
 }
 
-/* The one that is silent for longest; there is one. */
+/* The conversation that has been silent for longest. There must be one. */
 static struct flow *oldest(struct engine *g)
 {
 	return list_of(g->flows.prev, struct flow, place);
@@ -111,7 +113,7 @@ static struct flow *new_flow(struct engine *g, struct end *port,
 
 /* ---- from the stack ------------------------------------------------------------- */
 
-/* The host says that nobody listens there. */
+/* The host has reported that no program listens there. */
 static void refused(struct flow *f, size_t payload)
 {
 	refusal_send(f->inside.engine, &f->client, &f->dst, payload);
@@ -123,14 +125,14 @@ static bool is_refusal(long err)
 	return err == -ECONNREFUSED || err == -EHOSTUNREACH || err == -ENETUNREACH;
 }
 
-/* What the user answers by itself to what is in scratch; 0: nothing. */
+/* The user's own answer to the datagram in scratch; 0: it has none. */
 static size_t answer_to(struct engine *g, const struct sockaddr_storage *dst, size_t n,
 			uint8_t reply[ENGINE_ANSWER])
 {
 	return g->ops->answer ? g->ops->answer(g, dst, g->scratch, n, reply) : 0;
 }
 
-/* From the stack to the host, or to whoever asked on a port of the host. */
+/* Datagrams from the stack: to the host, or inward to the client of a published port. */
 static void answer(struct end *e, uint32_t events)
 {
 	struct flow *f = e->owner;
@@ -210,9 +212,9 @@ static int open_inside(struct flow *f, const struct sockaddr_storage *own,
 		return (int)ret;
 	end_transparent(e, own->ss_family);
 	/*
-	 * Conversations with one destination share its address and port. Where the stack is to
-	 * choose a port it must be one that no other conversation has, or one of them would get
-	 * the answers to both.
+	 * Outward conversations with one destination are bound to the same address and port.
+	 * Inward the stack chooses the port. It must be one that no other conversation has:
+	 * otherwise one of them would get the answers to both.
 	 */
 	if (((const struct sockaddr_in *)own)->sin_port)
 		end_option(e, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -254,7 +256,7 @@ static struct flow *begin_outward(struct engine *g, const struct sockaddr_storag
 	return NULL;
 }
 
-/* Answers in the name of dst, without a conversation. */
+/* Sends one answer from the address dst, without a conversation. */
 static void answer_at_once(struct engine *g, const struct sockaddr_storage *client,
 			   const struct sockaddr_storage *dst, const void *reply, size_t length)
 {
@@ -271,7 +273,7 @@ static void answer_at_once(struct engine *g, const struct sockaddr_storage *clie
 	end_close(&e);
 }
 
-/* Where a datagram was sent to; false if the kernel did not say. */
+/* The address that a datagram was sent to; false if the kernel did not report it. */
 static bool original(struct msghdr *m, struct sockaddr_storage *dst)
 {
 	struct cmsghdr *c;
@@ -283,7 +285,7 @@ static bool original(struct msghdr *m, struct sockaddr_storage *dst)
 		else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_ORIGDSTADDR)
 			memcpy(dst, CMSG_DATA(c), sizeof(struct sockaddr_in6));
 	}
-	/* What is no part of the address must not make two of one. */
+	/* These are not part of the address: with them the same one could have two keys. */
 	if (dst->ss_family == AF_INET6) {
 		((struct sockaddr_in6 *)dst)->sin6_flowinfo = 0;
 		((struct sockaddr_in6 *)dst)->sin6_scope_id = 0;
@@ -291,7 +293,7 @@ static bool original(struct msghdr *m, struct sockaddr_storage *dst)
 	return dst->ss_family != AF_UNSPEC;
 }
 
-/* One datagram with its sender and what the kernel says of it; its length or -errno. */
+/* Receives one datagram, with its sender and control messages. Its length, or -errno. */
 static long receive(struct end *e, struct sockaddr_storage *client, struct msghdr *m, char *control,
 		    size_t size)
 {
@@ -386,7 +388,7 @@ void datagram_inward(struct end *e, uint32_t events)
 		n = receive(e, &client, &m, control, sizeof(control));
 		if (n == -EAGAIN)
 			return;
-		if (n < 0) /* an answer of ours that its client did not want */
+		if (n < 0) /* an error that an earlier answer caused: its client refused it */
 			continue;
 		f = find(g, e, &client, &none);
 		if (!f)

@@ -8,19 +8,19 @@
 #define DATAGRAM_SILENCE_MS 120000
 
 /*
- * What ends call that are ready: one of the stack, a transparent socket that says where a
- * datagram was sent to (IP_RECVORIGDSTADDR), which gets the first datagrams of conversations;
- * one of the host, which gets all of them, for the program that ops->server names.
+ * The ready() functions of two kinds of ends. Outward: a transparent socket of the stack with
+ * IP_RECVORIGDSTADDR, which gets the first datagrams of conversations. Inward: a socket of the
+ * host, which gets all datagrams for the program that ops->server names.
  */
 void datagram_outward(struct end *e, uint32_t events);
 void datagram_inward(struct end *e, uint32_t events);
 
-/* Datagrams come in bursts, and a relay is not the only one that wants a processor:
- * a socket with a long queue. */
+/* Gives a socket a long queue: datagrams come in bursts, while the relay may have to wait for a
+ * processor. */
 void datagram_deepen(struct end *e);
 
-/* Ends those that have been silent for long; ms until it is the next one's turn, -1: there
- * is none. */
+/* Ends the conversations that have been silent for too long. Returns the ms until the next one
+ * has been; -1: there is none. */
 int datagram_sweep(struct engine *g);
 void datagram_end_all(struct engine *g);
 

@@ -2,11 +2,11 @@
 /*
  * UDP through the engine, between a stack and this host's loopback.
  *
- *	from the stack	one socket sends to any address of 127/8, port RELAYED, where the
+ *	from the stack	one socket sends to many addresses of 127/8, port RELAYED, where the
  *			engine has its socket; the route leads to an echo on the host, or, for
- *			every eighth address, to a port where nobody listens
- *	from the host	sockets send to a port of the engine's, behind which is an echo in the
- *			stack
+ *			every eighth address, to a closed port
+ *	from the host	sockets send to a port of the engine, which passes the datagrams on to
+ *			an echo in the stack
  */
 #include "relay/datagram.h"
 #include "relay/refusal.h"
@@ -17,7 +17,7 @@
 
 #define RELAYED 5000
 #define SERVED  7000
-#define FIRST   0x7f010000u /* the first address that the engine is sent to */
+#define FIRST   0x7f010000u /* the first of the relayed addresses */
 #define SECONDS 30
 
 static struct end relayed, port, echo_on_host, echo_in_stack, client;
@@ -115,7 +115,7 @@ static void send_to(unsigned int d, uint32_t value)
 	end_call(&client, sendto, &value, sizeof(value), MSG_DONTWAIT, &dst, address_length(&dst));
 }
 
-/* What has come to a socket: the value, and who sent it; false: nothing yet. */
+/* Receives a datagram: its value, and its sender. False: none has come yet. */
 static bool heard(struct end *e, uint32_t *value, uint32_t *from)
 {
 	struct sockaddr_storage a = { 0 };
@@ -127,7 +127,8 @@ static bool heard(struct end *e, uint32_t *value, uint32_t *from)
 	return true;
 }
 
-/* Whether each of n destinations echoes its value, once: some at a time, for queues are short. */
+/* Whether each of n destinations echoes its value once. Few are sent to at a time, because queues
+ * are short. */
 static bool all_answer(unsigned int n, uint32_t salt)
 {
 	time_t deadline = time(NULL) + SECONDS;
@@ -172,7 +173,7 @@ static void many_from_the_stack(unsigned int n)
 	tap(testing_descriptors() == before, "their descriptors are closed");
 }
 
-/* Answers must come to who asked; that is seen best with many who ask. */
+/* Each answer must come to the socket that asked; with many sockets a mistake is seen best. */
 static void many_from_the_host(unsigned int n)
 {
 	struct end *asker = calloc(n, sizeof(*asker));
@@ -190,7 +191,7 @@ static void many_from_the_host(unsigned int n)
 		for (unsigned int k = 0; k < sent; k++) {
 			uint32_t value, from;
 
-			/* Nearly always it is one of the last that were sent. */
+			/* It is nearly always the answer to one of the last questions. */
 			at = (sent - 1 - k) % n;
 			if (k > 64 && time(NULL) + SECONDS - 2 < deadline)
 				break;
@@ -208,14 +209,14 @@ static void many_from_the_host(unsigned int n)
 	turn();
 }
 
-/* ---- at random --------------------------------------------------------------------- */
+/* ---- random conversations ---------------------------------------------------------- */
 
 #define MOST         64
 #define DESTINATIONS 200
 #define ASKERS       50
 #define STEPS        4000
 
-/* What must be there: each conversation, and when it was used last. */
+/* A model: the conversations that the engine must have, and when each was used last. */
 static struct {
 	bool inward;
 	unsigned int client_port, d;
@@ -299,7 +300,7 @@ static bool talk_inward(void)
 	return false;
 }
 
-/* The engine's time goes on: what was used up to now is older than what comes. */
+/* Moves the engine's clock on, so that whatever is used from now on is newer. */
 static uint64_t next_ms(void)
 {
 	uint64_t now = engine.now;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Ends of connections: sockets of the stack and of the host, handled alike. */
+/* Ends of connections: the same functions for sockets of the stack and of the host. */
 #include "relay/end.h"
 
 #include "relay/engine.h"
@@ -70,7 +70,7 @@ int end_error(struct end *e)
 	return ret < 0 ? (int)ret : -err;
 }
 
-/* Nobody else has a copy, so that closing it also takes it out of the epoll. */
+/* There is no other copy of the descriptor, so that closing it also removes it from the epoll. */
 void end_close(struct end *e)
 {
 	if (e->fd < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One end of a connection, or a listener: a descriptor of the stack, or one of the host,
- * and what is to happen when it is ready. No call here waits.
+ * One end of a connection, or a listener: a descriptor of the stack or of the host, and the
+ * function that is called when it is ready. Nothing here blocks.
  */
 #ifndef GUISE_RELAY_END_H
 #define GUISE_RELAY_END_H
@@ -25,7 +25,7 @@ struct end {
 	int fd;      /* -1: closed */
 	bool inside; /* of the stack */
 	uint32_t watched;
-	struct list rest; /* of a listener that nobody looks at for a while: engine_rest() */
+	struct list rest; /* a listener that is not watched for a while: engine_rest() */
 };
 
 struct guise_stack *engine_stack(const struct engine *g);
@@ -39,12 +39,12 @@ struct guise_stack *engine_stack(const struct engine *g);
 
 void end_init(struct end *e, struct engine *g, bool inside, int fd, void *owner,
 	      void (*ready)(struct end *e, uint32_t events));
-/* Opens a socket that does not wait; fd or -errno, which is also e->fd if not negative. */
+/* Opens a non-blocking socket, as e->fd. Returns it, or -errno. */
 int end_socket(struct end *e, int family, int type, int protocol);
 int end_option(struct end *e, int level, int name, int value);
-/* The socket may be bound to addresses that are not the stack's. */
+/* Lets the socket be bound to addresses that the stack does not have. */
 int end_transparent(struct end *e, int family);
-/* Waits for these events, or, with 0, for none, not even for an end's being gone. */
+/* Watches for these events. 0: for none, not even for errors and hang-ups. */
 int end_watch(struct end *e, uint32_t events);
 /* The socket's pending error: 0 or -errno. */
 int end_error(struct end *e);

@@ -2,25 +2,27 @@
 /*
  * The engine of connections.
  *
- *	end.c		a descriptor of the stack, or one of the host
- *	stream.c	TCP, once both ends are connected
- *	datagram.c	UDP, both ways
- *	refusal.c	"nobody listens there", said to a program of the stack
+ *	end.c		a descriptor of the stack or of the host
+ *	stream.c	TCP, when both ends are connected
+ *	datagram.c	UDP, in both directions
+ *	refusal.c	tells a program on the stack that no program listens there
  *	table.c		finds a conversation by its addresses
  *
- * It is a part of its user's structure, and does not know it: which addresses are relayed,
- * and to where, is asked through struct engine_ops; listeners and connections that are
- * being made are the user's own ends. The user's thread calls engine_timers() and
- * engine_turn() in a loop; nothing else of the engine may be called from another one,
- * and nothing in it waits but engine_turn(): in the stack, on an epoll of the stack's, with an
- * epoll of the host's beside it.
+ * Its structure is a part of its user's structure, which it does not know. It asks the user
+ * through struct engine_ops which addresses are relayed and to where. Listeners, and
+ * connections that are being made, are the user's own ends.
  *
- * Everything is bounded, by most_streams, most_flows, and for each stream by what is kept.
- * What is done for a datagram, or for an event, takes as long with many of them as with one.
+ * One thread of the user calls engine_timers() and engine_turn() in a loop, and only that
+ * thread may call any function of the engine. Only engine_turn() blocks: it waits in the
+ * stack, on an epoll of the stack and an epoll of the host at the same time.
  *
- * An object that ends may still be named by an event that was fetched together with
- * the one that ended it; it is therefore freed at the end of the turn, and its closed
- * descriptors say that nothing is to be done.
+ * Memory is bounded: by most_streams, most_flows, and the data that each stream keeps. The
+ * work for a datagram or an event does not depend on how many conversations and streams
+ * there are.
+ *
+ * When an object ends, other events that were fetched in the same turn may still point to it.
+ * So it is freed at the end of the turn; until then its descriptors are -1, and events for it
+ * are ignored.
  */
 #include "relay/engine.h"
 
@@ -112,7 +114,7 @@ void engine_rest(struct end *listener, long err)
 	list_add_first(&g->resting, &listener->rest);
 }
 
-/* One that cannot be watched rests on: each is asked once. */
+/* Watches the resting listeners again. One that cannot be watched yet goes on resting. */
 static void wake_listeners(struct engine *g)
 {
 	struct list due;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The engine of connections: moves bytes between ends (end.h) of a stack and of the host,
- * and knows nothing of its users. engine.c has the theory.
+ * The engine of connections: moves bytes between ends (end.h) of a stack and of the host. It
+ * does not know its user. engine.c has the theory.
  */
 #ifndef GUISE_RELAY_ENGINE_H
 #define GUISE_RELAY_ENGINE_H
@@ -11,30 +11,30 @@
 #include "relay/table.h"
 
 #define ENGINE_CHUNK  (128u << 10)
-#define ENGINE_ANSWER 512 /* bytes, that the longest answer of ops->answer fits into */
+#define ENGINE_ANSWER 512 /* bytes: the longest answer of ops->answer */
 
 struct engine_route {
 	struct sockaddr_storage to;
-	bool inside; /* reached over the stack, not by the host */
+	bool inside; /* reached over the stack, not over the host */
 };
 
-/* What the engine asks of its user, about datagrams. */
+/* What the engine asks its user about datagrams. */
 struct engine_ops {
-	/* Where what is sent to this address of the stack goes on to; false: it is dropped. */
+	/* Where a datagram to this address of the stack is passed on to; false: it is dropped. */
 	bool (*route)(struct engine *g, const struct sockaddr_storage *dst,
 		      struct engine_route *route);
-	/* What is sent to dst may be a question that the user answers by itself: the answer's
-	 * length, or 0. NULL: it never is. */
+	/* Whether the user itself answers this datagram to dst: the length of the answer, or 0.
+	 * This function may be NULL. */
 	size_t (*answer)(struct engine *g, const struct sockaddr_storage *dst, const void *query,
 			 size_t length, uint8_t answer[ENGINE_ANSWER]);
-	/* The address of the program that gets what comes to this socket of the host now, and
-	 * the one to reach it from; false: there is none. */
+	/* The address of the program that now gets the datagrams to this socket of the host, and
+	 * the address from which to send to it; false: there is none. */
 	bool (*server)(struct end *port, struct sockaddr_storage *own,
 		       struct sockaddr_storage *server);
 };
 
-/* What may still be mentioned in events that were fetched: freed after them. The first
- * member of what malloc() gave. */
+/* An object that has ended, while events that were fetched may still point to it: it is freed
+ * after these. This is the first member of what malloc() gave. */
 struct grave {
 	struct grave *next;
 };
@@ -49,16 +49,17 @@ struct engine {
 	uint64_t now; /* of the host's monotonic clock, in ms */
 	struct grave *graves;
 	struct list resting; /* listeners */
-	uint64_t rested;     /* since when one rests */
+	uint64_t rested;     /* since when the list has not been empty */
 
 	/* stream.c */
 	struct list streams;
 	unsigned int n_streams;
-	unsigned int busy; /* of them, from which the far end is owed something; read by others */
+	/* Streams whose near end may still send data to the far end. Other threads read this. */
+	unsigned int busy;
 
 	/* datagram.c */
-	struct table flow; /* by both addresses, and the port of the host if it came from there */
-	struct list flows; /* the one used last comes first */
+	struct table flow; /* conversations, by both addresses; inward by the host's port, too */
+	struct list flows; /* the same; the one that was used last comes first */
 
 	/* refusal.c; index 0: IPv4, 1: IPv6 */
 	struct end icmp[2];
@@ -66,20 +67,21 @@ struct engine {
 	char scratch[ENGINE_CHUNK];
 };
 
-/* 0 or -errno with a sentence. */
+/* 0, or -errno with a sentence. */
 int engine_begin(struct engine *g, struct guise_stack *s);
 /* Ends all streams and conversations. */
 void engine_end(struct engine *g);
 
-/* Does what is due; ms until the next, -1: nothing is to come. */
+/* Does what is due by the clock. Returns the ms until more is due; -1: nothing is. */
 int engine_timers(struct engine *g);
-/* Waits for so many ms at most, or with -1 for as long as it takes, and does what has
- * become ready; false: the stack is gone. */
+/* Waits for at most so many ms, -1: without a limit, and calls the ends that are ready. False:
+ * the stack is lost. */
 bool engine_turn(struct engine *g, int wait);
 
-/* err is what a listener's accept() has returned. If there is no descriptor or no memory, the
- * listener is left alone for a while, and connections wait in its queue. */
+/* err is what accept() of a listener has returned. If descriptors or memory are lacking, the
+ * listener rests: it is not watched for a while, and connections wait in its queue. */
 void engine_rest(struct end *listener, long err);
+/* Frees an object at the end of the turn. */
 void engine_bury(struct engine *g, struct grave *dead);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Lists that are linked through their entries, both ways and in a circle. */
+/* Circular lists, linked in both directions by a member of their entries. */
 #ifndef GUISE_RELAY_LIST_H
 #define GUISE_RELAY_LIST_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * ICMP port unreachable, through a raw socket in the stack: the message that a host
- * sends for a datagram to a closed port, with the headers of that datagram, by which
- * the stack finds the program's socket. IPv6's checksum is the kernel's work.
+ * sends for a datagram to a closed port. It has the headers of that datagram, by which
+ * the stack finds the program's socket. The kernel computes the checksum for IPv6.
  */
 #include "relay/refusal.h"
 
@@ -26,7 +26,7 @@ int refusal_begin(struct engine *g)
 				 k ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
 		if (err < 0)
 			return guise_fail(-err, "no raw socket for the relays: %s", strerror(-err));
-		/* It only sends; what comes in must not pile up. */
+		/* It is only for sending: received packets must not take memory. */
 		end_option(&g->icmp[k], SOL_SOCKET, SO_RCVBUF, 1);
 		if (k)
 			end_option(&g->icmp[k], IPPROTO_IPV6, IPV6_FREEBIND, 1);
@@ -54,7 +54,7 @@ static void fill_udp(struct udphdr *u, const struct sockaddr_storage *client,
 	u->len = htons((uint16_t)(sizeof(*u) + payload));
 }
 
-/* The sender of a raw packet is chosen by its control message. */
+/* Sends a raw packet. A control message sets its source address. */
 static void send_from(struct end *e, const void *packet, size_t n,
 		      const struct sockaddr_storage *to, int level, int type, const void *info,
 		      size_t info_len)
@@ -72,7 +72,7 @@ static void send_from(struct end *e, const void *packet, size_t n,
 	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
-	/* A raw socket takes the port for a protocol. */
+	/* A raw socket would take the port as the number of a protocol. */
 	((struct sockaddr_in *)&name)->sin_port = 0;
 	c->cmsg_level = level;
 	c->cmsg_type = type;

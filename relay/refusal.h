@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* "Nobody listens there", said to a program of the stack that sent a datagram. */
+/* Tells a program on the stack that no program listens where it has sent a datagram. */
 #ifndef GUISE_RELAY_REFUSAL_H
 #define GUISE_RELAY_REFUSAL_H
 
 #include "relay/engine.h"
 
 int refusal_begin(struct engine *g);
-/* client sent payload bytes to dst: tell it, as from dst. */
+/* client has sent payload bytes to dst: sends it the refusal, as if dst had sent it. */
 void refusal_send(struct engine *g, const struct sockaddr_storage *client,
 		  const struct sockaddr_storage *dst, size_t payload);
 

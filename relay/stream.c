@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Streams: what comes from one end goes to the other.
+ * Streams: the data of each of two connections is sent on the other.
  *
- * What is received is sent on at once. What the other end does not take is kept,
- * at most one chunk in each direction, and nothing more is received until it has
- * gone: so the sender is slowed down by TCP itself, and memory is bounded. The
- * end of one direction is passed on when all before it has gone, the other
- * direction goes on (half-close). A reset of one end resets the other. A byte of urgent
- * data is sent on as urgent, in its place.
+ * Received data is sent on at once. Data that the other end does not take is kept, at
+ * most one chunk in each direction, and nothing more is received until it has been sent.
+ * So TCP itself slows the sender down, and memory is bounded. When one end has sent all
+ * of its data and shuts that direction down, this is passed on after the data, and the
+ * other direction continues (half-close). A reset of one connection resets the other. A
+ * byte of urgent data is sent on as urgent, at the same place in the data.
  *
- * An end from which nothing is wanted at the moment is not watched at all, for its
- * hang-up would be reported again and again; it is noticed when it is used next.
+ * An end from which no event is needed at the moment is not watched at all: epoll would
+ * report its hang-up again and again. The hang-up is noticed when the end is used next.
  */
 #include "relay/stream.h"
 
@@ -21,15 +21,15 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define ROUNDS 8 /* chunks for one stream before the others have their turn */
+#define ROUNDS 8 /* chunks that are moved for one stream before it is the turn of others */
 
 /* From one end to the other. */
 struct direction {
 	char *kept;
-	size_t from, to; /* what of it has not been sent */
-	bool eof, shut;  /* the end was seen; was passed on */
+	size_t from, to; /* the part of kept that has not been sent */
+	bool eof, shut;  /* the end of the data was received; was passed on */
 	bool urgent;     /* there is urgent data that has not been sent on */
-	int kept_flags;  /* with which it is to be sent */
+	int kept_flags;  /* of send(), for kept */
 };
 
 struct stream {
@@ -59,7 +59,7 @@ static void abort_both(struct stream *st)
 	forget(st);
 }
 
-/* What could not be sent is kept. False: out of memory. */
+/* Keeps data that could not be sent. False when there is no memory. */
 static bool keep(struct direction *w, const char *data, size_t n)
 {
 	w->kept = malloc(n);
@@ -76,7 +76,7 @@ static long transmit(struct end *to, const char *data, size_t n, int flags)
 	return end_call(to, sendto, data, n, MSG_DONTWAIT | MSG_NOSIGNAL | flags, 0, 0);
 }
 
-/* Whether the next byte is the urgent one. Until it is, no receive goes beyond it. */
+/* Whether the next byte is the urgent one. A receive before that byte ends in front of it. */
 static bool at_mark(struct end *e)
 {
 	int at = 0;
@@ -189,8 +189,9 @@ bool stream_join(const struct end *near, const struct end *far, bool connecting)
 		end_option(&end[k], IPPROTO_TCP, TCP_NODELAY, 1);
 		end_option(&end[k], SOL_SOCKET, SO_OOBINLINE, 1);
 		/*
-		 * Nobody knows what the programs asked for of theirs, which end here: that
-		 * either is gone is noticed after net.ipv4.tcp_keepalive_time.
+		 * The engine does not know whether the programs set SO_KEEPALIVE on their
+		 * own connections, which end here. With it a peer that is gone is noticed
+		 * after net.ipv4.tcp_keepalive_time.
 		 */
 		end_option(&end[k], SOL_SOCKET, SO_KEEPALIVE, 1);
 	}
@@ -217,7 +218,8 @@ void stream_end_all(struct engine *g)
 	while (!list_empty(&g->streams)) {
 		struct stream *st = list_of(g->streams.next, struct stream, place);
 
-		/* All that came from the near end is the far one's to deliver. */
+		/* All data of the near end has been given to the far connection, which delivers
+		 * it if it is closed and not reset. */
 		if (st->way[0].shut)
 			end_close(&st->end[1]);
 		abort_both(st);

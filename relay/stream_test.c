@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TCP through the engine: a program of a stack at the near end of each stream, a program of
- * this host, on its loopback, at the far end. Each side sends a sequence of its own, so that
- * what arrives can be judged byte by byte.
+ * TCP through the engine. At the near end of each stream is a program on a stack, at the far
+ * end a program on this host's loopback. Each side sends a sequence of bytes of its own, so
+ * that every byte that arrives can be checked.
  */
 #include "relay/stream.h"
 
@@ -13,17 +13,17 @@
 
 #define SECONDS 30
 #define MOST    2000
-#define LIVE    60 /* at random */
+#define LIVE    60 /* streams at a time in the random test */
 #define STEPS   6000
 #define PIECE   100000 /* bytes that are sent or received at once, at most */
 #define PERIOD  65521
 
-/* A stream, and what the two programs at its ends have done; side 0 is the stack's. */
+/* A stream, and what the two programs at its ends have done; side 0 is on the stack. */
 struct conversation {
-	struct end program[2]; /* closed: over */
+	struct end program[2]; /* closed when the stream has ended */
 	uint64_t sent[2], received[2];
-	bool ended[2]; /* has sent its end */
-	bool heard[2]; /* of the other's end */
+	bool ended[2]; /* has shut down its direction */
+	bool heard[2]; /* has received the end of the other direction */
 };
 
 static struct end listener[2];
@@ -33,8 +33,8 @@ static unsigned int bad;
 
 static const struct engine_ops ops;
 
-/* What a side sends: bytes that repeat after PERIOD, a prime, so that no loss of a whole
- * block goes unseen. */
+/* The bytes that a side sends. They repeat after PERIOD, a prime number, so that the loss of a
+ * whole block is seen. */
 static uint8_t pattern[2][PERIOD + PIECE];
 
 static void begin_pattern(void)
@@ -67,8 +67,8 @@ static void begin_listeners(void)
 
 	for (int k = 0; k < 2; k++) {
 		listener[k] = testing_socket(!k, SOCK_STREAM, &lo);
-		/* Those that are accepted have as little, so that the engine has to keep what
-		 * does not fit. */
+		/* Accepted sockets inherit this small size, so that the engine has to keep data
+		 * that does not fit. */
 		end_option(&listener[k], SOL_SOCKET, SO_SNDBUF, 32768);
 		end_call(&listener[k], listen, 4096, 0, 0, 0, 0);
 		address[k] = testing_name(&listener[k]);
@@ -144,7 +144,7 @@ static void program_ends(struct conversation *c, int side)
 	c->ended[side] = true;
 }
 
-/* The other one's socket must hear of it. */
+/* The other program's socket must get the reset, too. */
 static bool program_resets(struct conversation *c, int side)
 {
 	static uint8_t buf[PIECE];
@@ -155,7 +155,7 @@ static bool program_resets(struct conversation *c, int side)
 	while (n != -ECONNRESET && !testing_late(deadline)) {
 		turn();
 		n = end_call(&c->program[!side], recvfrom, buf, sizeof(buf), MSG_DONTWAIT, 0, 0);
-		/* All was over for it before. */
+		/* For that program the connection had ended before. */
 		if (!n || n == -EPIPE)
 			break;
 	}
@@ -163,7 +163,7 @@ static bool program_resets(struct conversation *c, int side)
 	return !testing_late(deadline);
 }
 
-/* Both ends are sent, and all that was sent before them arrives. */
+/* Both sides shut down their direction, and all that was sent before arrives. */
 static bool finish(struct conversation *c)
 {
 	time_t deadline = time(NULL) + SECONDS;
@@ -225,7 +225,7 @@ static bool do_one(struct conversation *c)
 		return chance(8) || finish(c);
 	case 2:
 		return chance(8) || program_resets(c, side);
-	case 3: /* more than queues have room for */
+	case 3: /* more than fits into the queues */
 		for (int i = 0; i < 20; i++, turn())
 			program_sends(c, side, PIECE);
 		return true;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The senders of datagrams and connection requests choose ports, and often addresses. So the
- * hash is a keyed one, SipHash-2-4 (Aumasson and Bernstein, 2012), whose key is
- * drawn for each table: nobody outside can choose addresses that fall into one bucket.
+ * The hash table of conversations.
  *
- * The number of buckets doubles when there are more entries than buckets. Without memory
- * for that the table stays as it is, only slower; so nothing here can fail. It does not
- * shrink: what is in it is bounded by its users.
+ * A sender of datagrams or connection requests chooses its port, and often its address. So the
+ * hash has a key: it is SipHash-2-4 (Aumasson and Bernstein, 2012), with a random key for each
+ * table. Without knowing the key no sender can choose addresses that fall into one bucket.
+ *
+ * The number of buckets doubles when there are as many entries as buckets. If there is no
+ * memory for that, the table stays as it is and becomes slower; so nothing here can fail. It
+ * does not shrink, because its users limit the number of entries.
  */
 #include "relay/table.h"
 
@@ -75,7 +77,7 @@ uint64_t table_hash(const uint64_t secret[2], const void *data, size_t words)
 	for (size_t i = 0; i <= words; i++) {
 		if (i < words)
 			memcpy(&word, (const char *)data + i * 8, 8);
-		else /* the last one: the length, in bytes */
+		else /* the last word is the length in bytes */
 			word = (uint64_t)(words * 8) << 56;
 		v[3] ^= word;
 		scramble(v, 2);

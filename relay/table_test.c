@@ -48,7 +48,7 @@ static struct sockaddr_storage six(const char *address, unsigned int port, uint3
 	return a;
 }
 
-/* As clients have them: a few addresses, many ports. */
+/* Keys like those of real clients: few addresses, many ports. */
 static struct table_key key_of(unsigned int i)
 {
 	struct sockaddr_storage client = four(0x7f000001 + i % 7, 1024 + i / 7);
@@ -78,7 +78,7 @@ static void take(unsigned int i)
 {
 	item[i].there = false;
 	table_remove(&table, &item[i].entry);
-	/* Nothing of it may be looked at again. */
+	/* From now on the table must not read this entry. */
 	memset(&item[i].entry, 0xee, sizeof(item[i].entry));
 }
 
@@ -105,7 +105,7 @@ static bool finds_all(void)
 	return true;
 }
 
-/* The vector is another implementation's: openssl mac ... -macopt size:8 SIPHASH. */
+/* The test vector is from another implementation: openssl mac ... -macopt size:8 SIPHASH. */
 static void hashes(void)
 {
 	static const uint8_t expected[] = { 0xbd, 0x83, 0x8d, 0x3a, 0xaf, 0xbf, 0x8d, 0xb7 };
@@ -135,7 +135,7 @@ static void keys_differ(void)
 		{ six("::1", 2, 0), six("::1", 4, 0) },
 		{ six("fe80::1", 2, 1), six("::1", 4, 0) },
 		{ six("fe80::1", 2, 2), six("::1", 4, 0) },
-		/* The bytes of 0.0.0.1 and more. */
+		/* An IPv6 address that begins with the bytes of 0.0.0.1. */
 		{ six("0:1::", 2, 0), six("0:3::", 4, 0) },
 	};
 	const unsigned int n = sizeof(address) / sizeof(address[0]), all = 3 * n;
@@ -168,7 +168,7 @@ static void many(void)
 		add(i);
 	tap(table.n == MANY && finds_all(), "%d entries are found", MANY);
 	tap(table.buckets >= MANY && table.buckets <= 4 * MANY, "in as many buckets");
-	/* With random hashes it is 7 or so; 20 has a chance of one in 10^14. */
+	/* With random hashes it is about 7; the probability of 20 is one in 10^14. */
 	tap(longest_chain() < 20, "no bucket has many of them");
 	for (unsigned int i = 0; i < MANY; i += 2)
 		take(i);
@@ -183,7 +183,7 @@ static void many(void)
 	table_end(&table);
 }
 
-/* Waves, so that it is nearly empty and nearly full again and again. */
+/* The number of entries goes up and down, so that the table is often nearly empty or full. */
 static void at_random(void)
 {
 	bool good = true;

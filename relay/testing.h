@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* For the engine's unit tests: a stack with an engine on it, and chance that can be repeated. */
+/* For the engine's unit tests: a stack with an engine, and random numbers that can be repeated. */
 #ifndef GUISE_RELAY_TESTING_H
 #define GUISE_RELAY_TESTING_H
 
@@ -39,7 +39,7 @@ static inline unsigned int port_of(const struct sockaddr_storage *a)
 	return ntohs(((const struct sockaddr_in *)a)->sin_port);
 }
 
-/* The stack, its loopback, the engine; how many descriptors the host allows. */
+/* Makes the stack, its loopback and the engine. Returns how many descriptors the host allows. */
 static inline unsigned int testing_begin(const char *name, const struct engine_ops *ops)
 {
 	struct guise_options options = GUISE_OPTIONS_INIT;
@@ -55,7 +55,7 @@ static inline unsigned int testing_begin(const char *name, const struct engine_o
 		exit(1);
 	}
 	tap_done(guise_link_set(stack, "lo", 1), "the loopback is up");
-	/* A socket keeps a page of what it may receive into; each of many is to have its own. */
+	/* A socket reserves a page for what it receives: allow that for each of many sockets. */
 	guise_sysctl_set(stack, "net.ipv4.udp_mem", "65536 65536 65536");
 	guise_call(stack, GUISE_NR_prlimit64, 0, RLIMIT_NOFILE, (long)&many, 0, 0, 0);
 	getrlimit(RLIMIT_NOFILE, &limit);
@@ -66,7 +66,7 @@ static inline unsigned int testing_begin(const char *name, const struct engine_o
 	return (unsigned int)limit.rlim_cur;
 }
 
-/* Descriptors of this process, as those of the stack have a table of their own. */
+/* How many descriptors of the host this process has. */
 static inline unsigned int testing_descriptors(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -83,7 +83,7 @@ static inline bool testing_late(time_t deadline)
 	return time(NULL) > deadline;
 }
 
-/* A socket of the test's own, of the stack or of the host; bound if there is an address. */
+/* A socket for the test itself, of the stack or of the host; bound if there is an address. */
 static inline struct end testing_socket(bool inside, int type, const struct sockaddr_storage *at)
 {
 	struct end e;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""guise bench reports what docs/benchmarks.md says. Which figures come is the machine's to say: no
-test holds a floor, the bench itself tells whether each is kept."""
+"""guise bench reports what docs/benchmarks.md says. The figures depend on the machine: no test
+checks a floor; the bench itself reports whether each is kept."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_it_says_itself_whether_a_floor_is_kept() -> None:
         )
         assert found, text
         figure = float(found[1] if name == "create-ms" else found[3])
-        # The table is rounded: too close to the floor, either word may be right.
+        # The table is rounded: if the figure is very near the floor, either word may be right.
         if abs(figure - float(found[5])) > 0.01:
             kept = figure < float(found[5]) if sign == "<=" else figure > float(found[5])
             assert found[4] == ("within" if kept else "MISSES"), text
@@ -92,7 +92,7 @@ def test_what_takes_the_preload_library_is_not_measured_without() -> None:
     report = json.loads(done.expect().text)
     assert report["results"] == []
     assert {skip["reason"] for skip in report["skipped"]} == {
-        "is the preload library's to do, not libguise's"
+        "needs the preload library: libguise alone does not do this"
     }
 
 
@@ -100,8 +100,7 @@ def test_what_takes_the_preload_library_is_not_measured_without() -> None:
 def test_programs_that_cannot_be_preloaded_are_measured_beside_the_host_and_others(
     tmp_path: Path,
 ) -> None:
-    """Which others are there is the machine's to say, and Debian 12's pasta does not come through
-    each time."""
+    """The machine may lack the others, and not every run with Debian 12's pasta succeeds."""
     if os.geteuid():
         pytest.skip("needs root, to make network namespaces")
     names = ["tun-rr", "tun-bulk"]
