@@ -2,22 +2,22 @@
 
 // Package config is the file that a named stack is made from: TOML, read strictly.
 //
-// The structs of this file are the one description of it. What a key is called, which
-// values it takes and what it does stands in their tags; from these come the messages
-// about mistakes, the reference (docs/config.md), the man page (docs/guise-config.5)
-// and the JSON schema (docs/guise.schema.json); `go generate` writes those.
+// The structs here are its only description: their tags have the name of each key, the
+// values that it takes and what it does. From the tags come the messages about mistakes,
+// the reference (docs/config.md), the man page (docs/guise-config.5) and the JSON schema
+// (docs/guise.schema.json). `go generate` writes the last three.
 //
-// `guise run` fills the same structs from its flags: what a setting means is in
-// internal/plan alone.
+// `guise run` fills the same structs from its flags. Only internal/plan knows what a
+// setting means.
 package config
 
 //go:generate ../../make/go run ./generate ../../docs
 
 // Stack is a whole file.
 //
-// The tags: doc says what a key does, example is a value, allowed lists the only
-// values, default is what leaving it out means, flag is the flag of `guise run` that
-// does the same. What stands in braces is the list of link kinds (field.go).
+// The tags: doc says what a key does, example is a value, allowed lists all possible
+// values, default is what happens without the key, flag is the flag of `guise run` that
+// does the same. A word in braces is replaced by the list of link kinds (field.go).
 type Stack struct {
 	Name    string `toml:"name" doc:"The name of the stack, by which commands find it: 1 to 32 letters, digits, '.', '_' or '-'." example:"\"web\"" default:"that of the file, without .toml" flag:"name"`
 	Profile string `toml:"profile" doc:"Settings to begin with; what this file says itself comes after them. guise profiles lists them." example:"\"android-2.1\"" default:"none" flag:"profile"`
@@ -92,11 +92,11 @@ type Rule struct {
 	Table    int    `toml:"table" doc:"The table of routes that is used then." example:"100" default:"must be given"`
 }
 
-// KeyValue is a sysctl as it was written.
+// KeyValue is a sysctl as the user wrote it.
 type KeyValue struct{ Key, Value string }
 
-// Sysctls are the file's or the flags', in the order in which they were written.
+// Sysctls returns those of the file or the flags, in the order in which they were written.
 func (s *Stack) Sysctls() []KeyValue { return s.sysctls }
 
-// AddSysctl adds one that a flag set.
+// AddSysctl adds a sysctl that a flag set.
 func (s *Stack) AddSysctl(key, value string) { s.sysctls = append(s.sysctls, KeyValue{key, value}) }

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// section is a table of the file, with the header that begins it.
+// section is a table of the config, with the header that begins it.
 type section struct {
 	header, title, doc string
 	fields             []Field
 }
 
-// sections are the tables in the order of their first mention.
+// sections returns the tables, in the order in which they are first named.
 func sections() []section {
 	all := []section{{title: "The whole stack"}}
 	var visit func(at int, table reflect.Type, prefix string)
@@ -50,7 +50,7 @@ func (f Field) takes() string {
 	return f.Takes()
 }
 
-// line is the example as it would stand in a file.
+// line is the example as a line of a config.
 func (f Field) line() string {
 	if strings.Contains(f.Example, "\" = ") {
 		return f.Example

@@ -10,15 +10,15 @@ import (
 	"guise/internal/plan"
 )
 
-// Field is one key of a table, as its struct's tags have it.
+// Field is one key of a table, from the tags of its struct.
 type Field struct {
 	Key, Doc, Example, Default, Flag string
 
 	Allowed []string     // nil: any
-	Type    reflect.Type // without the pointer of a key that may be left out
+	Type    reflect.Type // a key that may be missing has a pointer, which is left out here
 }
 
-// fromKinds puts in what the list of link kinds has, where a tag asks for it.
+// fromKinds replaces the words in braces of a tag by those of the list of link kinds.
 var fromKinds = func() *strings.Replacer {
 	var names, meanings, others, more []string
 	usual := plan.Kinds[0].MTU
@@ -37,7 +37,7 @@ var fromKinds = func() *strings.Replacer {
 		"{limits of MTUs}", limits, "{MTUs of kinds}", strings.Join(append([]string{fmt.Sprint(usual)}, others...), ", "))
 }()
 
-// Fields are the keys of a table in their order.
+// Fields returns the keys of a table, in their order.
 func Fields(table reflect.Type) (fields []Field) {
 	for i := range table.NumField() {
 		f := table.Field(i)
@@ -97,7 +97,7 @@ func (f Field) Takes() string {
 	return "one of " + choice
 }
 
-// find is the key that a path such as link.0.mtu names, and the keys beside it.
+// find returns the key that a path such as link.0.mtu names, and all keys of its table.
 func find(path []string) (field Field, beside []string, ok bool) {
 	table := Whole
 	for i, part := range path {

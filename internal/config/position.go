@@ -10,11 +10,11 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// positions are the lines on which the keys of a file stand, by paths such as
-// link.0.addresses.1 and sysctl.net.ipv4.tcp_sack.
+// positions are the lines of the keys of a file, by paths such as link.0.addresses.1 and
+// sysctl.net.ipv4.tcp_sack.
 type positions map[string]int
 
-// locate reads the positions from a text that is proper TOML.
+// locate reads the positions from a text that is valid TOML.
 func locate(text []byte) positions {
 	found, counts := positions{}, map[string]int{}
 	var table []string
@@ -30,10 +30,10 @@ func locate(text []byte) positions {
 		if n.Raw.Length == 0 {
 			return otherwise
 		}
-		// (The parser's own Shape counts from the beginning each time.)
+		// (The parser's own Shape counts from the beginning of the file each time.)
 		return 1 + sort.SearchInts(ends, int(n.Raw.Offset))
 	}
-	// resolve puts the number of the current table behind each list of tables.
+	// resolve adds, after the name of each list of tables, the number of its current table.
 	resolve := func(keys []string) (path []string) {
 		for _, key := range keys {
 			path = append(path, key)
@@ -88,7 +88,7 @@ func locate(text []byte) positions {
 	return found
 }
 
-// parts are the words of a key, and the first one's node.
+// parts returns the words of a key, and the node of the first one.
 func parts(n *unstable.Node) (keys []string, first *unstable.Node) {
 	for it := n.Key(); it.Next(); {
 		if first == nil {
@@ -99,7 +99,7 @@ func parts(n *unstable.Node) (keys []string, first *unstable.Node) {
 	return keys, first
 }
 
-// pathAt is the key that stands last at that line or before it.
+// pathAt returns the last key on that line or before it.
 func (p positions) pathAt(line int) (path string) {
 	best := 0
 	for candidate, at := range p {
@@ -110,7 +110,7 @@ func (p positions) pathAt(line int) (path string) {
 	return path
 }
 
-// words are a path without the numbers in it.
+// words returns a path without the numbers in it.
 func words(path string) (keys []string) {
 	for _, part := range strings.Split(path, ".") {
 		if _, err := strconv.Atoi(part); err != nil {

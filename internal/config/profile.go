@@ -11,19 +11,19 @@ import (
 	"guise/internal/suggest"
 )
 
-// Profiles are configs that ship with guise: settings of stacks that papers measured. A
-// file's first comment says what it is and whose figures it has.
+// Profiles are configs that are a part of guise: settings of stacks that papers measured.
+// The first comment of each file says what it is and which paper has the figures.
 //
 //go:embed profiles/*.toml
 var profiles embed.FS
 
-// Profile is one that ships.
+// Profile is one of them.
 type Profile struct {
 	Name, About string
 	Stack       *Stack
 }
 
-// Profiles are those that ship, by name.
+// Profiles returns all of them, by name.
 func Profiles() []Profile {
 	entries, err := fs.ReadDir(profiles, "profiles")
 	if err != nil {
@@ -45,7 +45,7 @@ func Profiles() []Profile {
 	return all
 }
 
-// FindProfile is the profile of that name.
+// FindProfile returns the profile of that name.
 func FindProfile(name string) (*Profile, error) {
 	var names []string
 	for _, p := range Profiles() {
@@ -57,7 +57,7 @@ func FindProfile(name string) (*Profile, error) {
 	return nil, fmt.Errorf("unknown profile %q; %s", name, suggest.Hint(name, names))
 }
 
-// about is a file's first comment, without the license, in one line.
+// about returns the first comment of a file, without the license, in one line.
 func about(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {

@@ -19,19 +19,19 @@ import (
 	"guise/internal/suggest"
 )
 
-// Mistake is something in a file that cannot be: it names the file, the line, the key
-// and what is allowed.
+// Mistake is an error in a config: it names the file, the line, the key and what is
+// allowed.
 type Mistake struct{ text string }
 
 func (m Mistake) Error() string { return m.text }
 
 func mistake(format string, args ...any) error { return Mistake{fmt.Sprintf(format, args...)} }
 
-// largest is more than any file of this kind has.
+// largest is more bytes than any config has.
 const largest = 256 << 10
 
-// ReadFile reads a file, or standard input where the path is -. Its name, if it does
-// not say one itself, is that of the file.
+// ReadFile reads a file, or standard input if the path is -. If the config has no name,
+// the name of the file is taken.
 func ReadFile(path string) (*Stack, error) {
 	if path == "-" {
 		text, err := io.ReadAll(io.LimitReader(os.Stdin, largest+1))
@@ -79,7 +79,7 @@ func Parse(file string, text []byte) (*Stack, error) {
 	return s, s.checkAllowed()
 }
 
-// checkLists refuses [link] where [[link]] is meant: the decoder takes both.
+// checkLists refuses [link] where [[link]] is needed: the decoder accepts both.
 func (s *Stack) checkLists(table reflect.Type, prefix string) error {
 	for _, f := range Fields(table) {
 		path := prefix + f.Key
@@ -102,7 +102,7 @@ func (s *Stack) checkLists(table reflect.Type, prefix string) error {
 	return nil
 }
 
-// explain turns what the decoder says into what the user needs.
+// explain turns the decoder's error into a sentence that helps the user.
 func (s *Stack) explain(err error) error {
 	var unknown *toml.StrictMissingError
 	if errors.As(err, &unknown) {
@@ -129,7 +129,7 @@ func (s *Stack) explain(err error) error {
 	return mistake("%s:%d: is no TOML here: %s", s.file, line, said)
 }
 
-// shown is an example of the key in one line, where it has one.
+// shown returns an example of the key in one line, if it has one.
 func (f Field) shown() string {
 	switch {
 	case f.Example == "" || strings.Contains(f.Example, "\n"):
@@ -140,8 +140,8 @@ func (f Field) shown() string {
 	return ", as in " + f.Key + " = " + f.Example
 }
 
-// flatten joins the words of sysctls that were written as tables of tables, as dots in
-// a key without quotes make them.
+// flatten joins the names of sysctls that were written without quotes: TOML makes tables
+// in tables of names with dots.
 func (s *Stack) flatten(prefix string, table map[string]any) error {
 	for key, value := range table {
 		name := prefix + key
@@ -161,7 +161,7 @@ func (s *Stack) flatten(prefix string, table map[string]any) error {
 	return nil
 }
 
-// sortSysctls puts them into the order of the file: some have to be set before others.
+// sortSysctls sorts them as in the file, because some have to be set before others.
 func (s *Stack) sortSysctls() {
 	slices.SortFunc(s.sysctls, func(a, b KeyValue) int {
 		if d := s.lines["sysctl."+a.Key] - s.lines["sysctl."+b.Key]; d != 0 {
@@ -171,7 +171,7 @@ func (s *Stack) sortSysctls() {
 	})
 }
 
-// Where says where a path such as link.0.mtu stands: FILE:LINE: KEY.
+// Where returns the place of a path such as link.0.mtu, as FILE:LINE: KEY.
 func (s *Stack) Where(path string) string {
 	for at := path; at != ""; {
 		if line := s.lines[at]; line > 0 {
@@ -183,10 +183,10 @@ func (s *Stack) Where(path string) string {
 	return fmt.Sprintf("%s: %s", s.file, path)
 }
 
-// Says says whether the file has a key of that path.
+// Says reports whether the file has a key of that path.
 func (s *Stack) Says(path string) bool { return s.lines[path] > 0 }
 
-// checkAllowed holds the values against the lists of those that are allowed.
+// checkAllowed refuses values that are not in their key's list of allowed values.
 func (s *Stack) checkAllowed() error {
 	for i, l := range s.Links {
 		if err := s.oneOf(fmt.Sprintf("link.%d.kind", i), l.Kind); err != nil {
@@ -211,7 +211,7 @@ func (s *Stack) oneOf(path, value string) error {
 	return mistake("%s: unknown value %q; %s", s.Where(path), value, suggest.Hint(value, field.Allowed))
 }
 
-// Under lays the settings of a profile under those of the stack.
+// Under sets what the stack's own config does not set from a profile.
 func (s *Stack) Under(profile *Stack) {
 	if s.CC == "" {
 		s.CC = profile.CC

@@ -18,7 +18,7 @@ func Schema() string {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(whole); err != nil {
-		panic(err) // it holds texts, numbers and maps only
+		panic(err) // cannot happen: it has only texts, numbers and maps
 	}
 	return b.String()
 }
@@ -57,7 +57,7 @@ func (f Field) schema() map[string]any {
 				items["enum"] = f.Allowed
 			}
 			value = map[string]any{"type": "array", "items": items}
-		case reflect.Map: // a dot in a key without quotes makes a table of it
+		case reflect.Map: // a key without quotes that has a dot is a table in TOML
 			value = map[string]any{"type": "object", "additionalProperties": map[string]any{"type": []string{"string", "integer", "object"}}}
 		}
 		if f.Allowed != nil && f.Type.Kind() == reflect.String {

@@ -18,7 +18,7 @@ var callNames = map[int]string{
 	ioUringSetup: "io_uring_setup",
 }
 
-// networkCalls are the names of those that are about networking, each once.
+// networkCalls returns the names of the calls that concern networking, each once.
 func networkCalls(numbers []int) (names []string) {
 	for _, n := range numbers {
 		if name, ok := callNames[n]; ok && !slices.Contains(names, name) {

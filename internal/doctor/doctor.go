@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package doctor says what this machine allows guise, and what a run would get.
+// Package doctor finds what this machine allows guise, and what a run would get.
 //
-// Wherever that leaves no trace, the thing itself is tried:
-// the tap's device is opened, passt is started and ended, the memory of a stack
-// is reserved and given back. Where something is only read (sysctls, the firewall),
-// the finding says so. A finding is one sentence, and what to do if something can
-// be done.
+// Where a test changes nothing, it does what a run would do: it opens the device of
+// taps, starts and ends passt, reserves the memory of a stack and gives it back.
+// Sysctls and the firewall are only read. A finding is one sentence, and what to do
+// if something can be done.
 package doctor
 
 import (
@@ -23,14 +22,14 @@ import (
 	"guise/internal/plan"
 )
 
-// Statuses of a finding.
+// The statuses of a finding.
 const (
 	OK   = "ok"   // as it should be
-	Note = "note" // works, but not all of it
+	Note = "note" // works, except for a part
 	Bad  = "bad"  // a run without flags fails because of it
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of looking at one thing.
 type Finding struct {
 	Name   string `json:"name"`
 	Status string `json:"status"`
@@ -38,7 +37,7 @@ type Finding struct {
 	Next   string `json:"next,omitempty"` // what to do
 }
 
-// Report is all of them.
+// Report has all findings.
 type Report struct {
 	Version  int       `json:"version"`
 	Works    bool      `json:"works"` // whether guise run without flags does
@@ -136,7 +135,7 @@ func (e *examination) user() {
 	}
 }
 
-// tun is about the device that taps are opened by. Opening it makes nothing.
+// tun checks the device by which taps are opened. Opening it makes no tap.
 func (e *examination) tun() {
 	severity := Bad
 	if e.Way == plan.Passt {
@@ -157,7 +156,7 @@ func (e *examination) tun() {
 	}
 }
 
-// setup is about taps that root once made for this user and that are gone.
+// setup looks for taps that root has made for this user and that are gone.
 func (e *examination) setup() {
 	there := map[string]bool{}
 	for _, name := range e.taps {

@@ -16,8 +16,8 @@ import (
 	"guise/internal/plan"
 )
 
-// firewall looks for what keeps the host from translating and forwarding for a
-// tap. It takes CAP_NET_ADMIN to see.
+// firewall looks for rules that keep the host from translating and forwarding for a
+// tap. This needs CAP_NET_ADMIN.
 func (e *examination) firewall() {
 	if e.Way == plan.Passt {
 		return
@@ -53,14 +53,14 @@ func (e *examination) firewall() {
 	}
 }
 
-// drops says whether a chain drops by default what the host forwards.
+// drops reports whether a chain drops forwarded packets by default.
 func drops(chain *nftables.Chain) bool {
 	return chain.Hooknum != nil && *chain.Hooknum == *nftables.ChainHookForward &&
 		chain.Policy != nil && *chain.Policy == nftables.ChainPolicyDrop &&
 		chain.Table.Family != nftables.TableFamilyARP && chain.Table.Family != nftables.TableFamilyBridge
 }
 
-// knowsGuise says whether a rule speaks of a stack's interfaces.
+// knowsGuise reports whether a rule names the taps of stacks.
 func knowsGuise(rules []*nftables.Rule) bool {
 	for _, r := range rules {
 		for _, e := range r.Exprs {
@@ -72,7 +72,8 @@ func knowsGuise(rules []*nftables.Rule) bool {
 	return false
 }
 
-// dropped names the firewall that a chain belongs to, by the other chains in its table.
+// dropped names the firewall that a chain belongs to. It knows that by the other chains in
+// the table.
 func (e *examination) dropped(chain *nftables.Chain, all []*nftables.Chain) {
 	whose, next := "a firewall's", "let packets from and to guise* pass there (iifname \"guise*\" accept; oifname \"guise*\" accept)"
 	for _, other := range all {
@@ -95,8 +96,8 @@ func (e *examination) dropped(chain *nftables.Chain, all []*nftables.Chain) {
 		"this host and nothing beyond it", chain.Name, family, chain.Table.Name, whose)
 }
 
-// advertisements finds interfaces that forward IPv6 and so ignore router
-// advertisements: they lose their default route when its lifetime is over.
+// advertisements finds interfaces that forward IPv6 and therefore ignore router
+// advertisements: the host loses its default route when the route's lifetime is over.
 func (e *examination) advertisements() {
 	const root = "/proc/sys/net/ipv6/conf"
 	entries, _ := os.ReadDir(root)

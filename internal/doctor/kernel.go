@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The places that a region can lie at, and the size of one with the default
+// The addresses at which a region can be, and the size of one with the default
 // memory: lib/region/create.c.
 const (
 	highPlaces  = 0x7e9000000000
@@ -25,8 +25,8 @@ const (
 
 var errElsewhere = errors.New("something else lies there")
 
-// reserve takes addresses as lib/region/map.c does, and gives them back: nil
-// when they were free.
+// reserve maps a range of addresses as lib/region/map.c does, and unmaps it. It
+// returns nil if the range was free.
 func reserve(at, bytes uintptr) error {
 	const kind = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
 	got, _, errno := unix.Syscall6(unix.SYS_MMAP, at, bytes, unix.PROT_NONE, kind|unix.MAP_FIXED_NOREPLACE, ^uintptr(0), 0)
@@ -44,10 +44,10 @@ func reserve(at, bytes uintptr) error {
 	return nil
 }
 
-// memory reserves a place as a region would, and gives it back.
+// memory checks whether the addresses of a region are free.
 func (e *examination) memory() {
 	first := uintptr(highPlaces)
-	// The last page of the high addresses can be mapped, or is in use; or there is none.
+	// If this page cannot be mapped and is not in use, programs have 39 bits of addresses.
 	if err := reserve(highPlaces+places*placeStride-pageMost, pageMost); err != nil && err != unix.EEXIST {
 		first = lowPlaces
 	}
@@ -66,7 +66,7 @@ func (e *examination) memory() {
 	case free > 0:
 		e.find("memory", OK, "", "%d of %d addresses for a stack are free", free, places)
 	case errors.Is(last, unix.ENOMEM):
-		// This process has more of its own than the holder has: it may still work there.
+		// This process has mapped more than the holder will have: there it may work.
 		e.find("memory", Note, "raise the limit (ulimit -v unlimited), or --memory 32M",
 			"the limit of a process's address space (ulimit -v) is low: a program that maps much of its own cannot join a stack of 256M")
 	default:
@@ -74,8 +74,8 @@ func (e *examination) memory() {
 	}
 }
 
-// probe is a call of the host's kernel that guise would use, tried in a way
-// that does nothing, and what is lost without it.
+// probe is a system call of the host that guise uses, in a form that changes nothing,
+// and what is missing without it.
 type probe struct {
 	name    string
 	since   string
@@ -109,7 +109,7 @@ var probes = []probe{
 	}, "descriptors are closed one by one"},
 }
 
-// kernel finds calls that are not there: an old kernel, or a filter.
+// kernel finds system calls that an old kernel lacks, or that a filter refuses.
 func (e *examination) kernel() {
 	var name unix.Utsname
 	release := "unknown"

@@ -14,7 +14,7 @@ import (
 	"guise/internal/plan"
 )
 
-// passt is started as a run would start it, where a run would.
+// passt starts a passt as a run would, if a run would need one.
 func (e *examination) passt() {
 	path, err := passt.Find()
 	if e.Way != plan.Passt {
@@ -48,7 +48,7 @@ func (e *examination) passt() {
 	}
 }
 
-// usualQueue is net.core.wmem_max where nobody has changed it.
+// usualQueue is Linux's own net.core.wmem_max.
 const usualQueue = 212992
 
 func (e *examination) passtQueue(queue int) {
@@ -67,11 +67,11 @@ func userNamespace() error {
 
 var versionDate = regexp.MustCompile(`git(\d{8})|\b(20\d\d)_(\d\d)_(\d\d)\.`)
 
-// old says whether it is the passt that Debian 12 has, or one before it.
+// old reports whether it is the passt of Debian 12, or an older one.
 func old(path string) bool {
 	out, _ := exec.Command(path, "--version").CombinedOutput()
 	if bytes.Contains(out, []byte("unknown version")) {
-		return true // what Debian 12's says of itself
+		return true // as Debian 12's reports
 	}
 	found := versionDate.FindSubmatch(out)
 	if found == nil {

@@ -23,7 +23,7 @@ const (
 	WayRefused = "refused"
 )
 
-// Program is what a program would get.
+// Program has what a run of a program would get.
 type Program struct {
 	Version  int       `json:"version"`
 	Program  string    `json:"program"`
@@ -36,9 +36,9 @@ func (p *Program) find(name, status, next, text string, args ...any) {
 	p.Findings = append(p.Findings, Finding{name, status, fmt.Sprintf(text, args...), next})
 }
 
-// ExamineProgram says which way the program at path would take. whyNot is why it cannot
-// be preloaded, or ""; binary is the file that would be loaded, which for a script is
-// another one; seen says whether raw system calls are.
+// ExamineProgram finds the way of the program at path to its stack. whyNot is why it
+// cannot be preloaded, or "". binary is the file that would be loaded: for a script, its
+// interpreter. seen is whether guise would see raw system calls.
 func ExamineProgram(path, binary, whyNot string, seen bool) *Program {
 	p := &Program{Version: 1, Program: path}
 	if binary != path {
@@ -64,15 +64,15 @@ func ExamineProgram(path, binary, whyNot string, seen bool) *Program {
 	return p
 }
 
-// object is what matters of a program or a library.
+// object has what is examined of a program or a library.
 type object struct {
 	path    string
 	imports []string
-	raw     []int // numbers of system calls that it makes itself
+	raw     []int // numbers of the raw system calls in it
 }
 
-// examineObjects looks into the program and what is loaded with it, except the C library,
-// whose system calls are the ones that are seen.
+// examineObjects examines the program and the libraries that are loaded with it, except the
+// C library: guise sees the system calls of that one.
 func (p *Program) examineObjects(binary string, seen bool) {
 	loaded, missing := libraries(binary)
 	for _, name := range missing {
@@ -85,7 +85,7 @@ func (p *Program) examineObjects(binary string, seen bool) {
 		}
 		o, err := openObject(path)
 		if err != nil {
-			continue // the loader has taken it, or will say what is wrong
+			continue // the loader accepts it, or reports what is wrong
 		}
 		names = append(names, filepath.Base(path))
 		p.examineObject(o, seen)
@@ -120,23 +120,23 @@ func startsPrograms(symbol string) bool {
 		slices.Contains([]string{"fexecve", "system", "popen"}, symbol)
 }
 
-// libraries are those that the loader would load, as it lists them itself.
+// libraries returns the libraries that the loader would load, from the loader's own list.
 func libraries(path string) (loaded, missing []string) {
 	loader := loaderOf(path)
 	if loader == "" {
 		return nil, nil
 	}
-	// $ORIGIN is the folder of the file that the kernel executes, which is no link (/usr/bin/java).
+	// $ORIGIN is the folder of the real file, not of a symbolic link to it (/usr/bin/java).
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
 	cmd := exec.Command(loader, path)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LD_PRELOAD=") })
-	cmd.Env = append(cmd.Env, "LD_TRACE_LOADED_OBJECTS=1") // as ldd has it: nothing is run
+	cmd.Env = append(cmd.Env, "LD_TRACE_LOADED_OBJECTS=1") // as ldd does: nothing is executed
 	listing, _ := cmd.Output()
 	for line := range strings.Lines(string(listing)) {
 		name, rest, found := strings.Cut(strings.TrimSpace(line), " => ")
-		if !found && strings.HasPrefix(name, "/") { // needed by its path, or the loader
+		if !found && strings.HasPrefix(name, "/") { // a library named by its path, or the loader
 			rest, found = name, true
 		}
 		target, _, _ := strings.Cut(rest, " (")
@@ -165,7 +165,7 @@ func loaderOf(path string) string {
 	return ""
 }
 
-// isLibc says whether a library is a part of the C library.
+// isLibc reports whether a library is a part of the C library.
 func isLibc(path string) bool {
 	base := filepath.Base(path)
 	for _, part := range []string{"libc.", "libpthread.", "libresolv.", "libdl.", "librt.", "libm.", "libnss_", "ld-linux", "libanl.", "libutil."} {
@@ -198,9 +198,9 @@ func openObject(path string) (*object, error) {
 	return o, nil
 }
 
-// rawCalls are the numbers of the system calls that code makes by instructions of its
-// own: where one is loaded shortly before. A number that comes from elsewhere, as in a
-// function that takes it, is not found.
+// rawCalls returns the numbers of the raw system calls in code. It finds a number that is
+// loaded shortly before the instruction; it does not find one that a function gets as an
+// argument.
 func rawCalls(machine elf.Machine, text []byte) (numbers []int) {
 	switch machine {
 	case elf.EM_X86_64:

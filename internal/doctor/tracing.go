@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Traced is the command by which guise is a process that is there to be traced.
+// Traced is the command of guise for a process that only exists to be traced.
 const Traced = "wait-to-be-traced"
 
 // RunTraced does nothing, until its standard input ends.
@@ -23,7 +23,7 @@ func RunTraced([]string) error {
 	return fmt.Errorf("guise %s is for guise doctor alone", Traced)
 }
 
-// The requests of ptrace(2) that the holder makes of a program that joins, and one that every
+// The requests of ptrace(2) that the holder makes when a program joins, and one that every
 // kernel knows.
 const (
 	ptraceSeize    = 0x4206
@@ -37,8 +37,8 @@ func ptrace(request, pid uintptr) unix.Errno {
 
 var tracerPID = regexp.MustCompile(`(?m)^TracerPid:\t([1-9]\d*)$`)
 
-// tryTracing traces a process that it makes, as the holder would: 0 if that is allowed. tracer
-// is the program that traces the process already, as strace does with children, or "".
+// tryTracing makes a process and traces it as the holder would: 0 if that is allowed. tracer
+// is the program that traces that process already, as strace -f does with children, or "".
 func tryTracing() (refused unix.Errno, tracer string, err error) {
 	wait, end, err := os.Pipe()
 	if err != nil {
@@ -62,12 +62,13 @@ func tryTracing() (refused unix.Errno, tracer string, err error) {
 	return refused, tracer, err
 }
 
-// tracing says whether the holder can trace the programs on a stack. It is tried on a child of
-// this process, which Yama always allows; what Yama says of other processes is read.
+// tracing finds whether the holder can trace the programs on a stack. It tries that with a
+// child of this process, which Yama always allows; whether Yama allows to trace other
+// processes is read from its sysctl.
 func (e *examination) tracing() {
 	refused, tracer, err := tryTracing()
 	if err != nil || tracer != "" {
-		// Then whether the call is let through at all is tried, on no process.
+		// Then only find whether the call is allowed at all, without a process.
 		if refused = ptrace(ptraceContinue, ^uintptr(0)); refused == unix.ESRCH {
 			refused = 0
 		}

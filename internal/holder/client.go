@@ -20,7 +20,7 @@ import (
 // stopped, or its stack is still being built.
 const answerTime = 5 * time.Second
 
-// Status is what a holder says of its stack (docs/plan.md).
+// Status is a holder's answer about its stack (docs/plan.md).
 type Status struct {
 	Name        string `json:"name"`
 	Version     string `json:"version"`
@@ -55,10 +55,10 @@ type LinkStatus struct {
 	RxMalformed uint64 `json:"rx_malformed"`
 }
 
-// Escape makes one word of a plan of any text, for its tell lines.
+// Escape turns any text into one word of a plan, for its tell lines.
 func Escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
-// Unescape is the text that Escape was given.
+// Unescape returns the text that Escape was given.
 func Unescape(word string) string {
 	if text, err := url.PathUnescape(word); err == nil {
 		return text
@@ -66,7 +66,7 @@ func Unescape(word string) string {
 	return word
 }
 
-// RefusedError is a holder's answer that it does not do what was asked.
+// RefusedError is a holder's answer that it refuses the request.
 type RefusedError struct{ text string }
 
 func (e RefusedError) Error() string { return e.text }
@@ -75,10 +75,10 @@ func (e RefusedError) Error() string { return e.text }
 type Client struct {
 	id   string
 	fd   int
-	peer int // the process that listens
+	peer int // the pid of the process that listens
 }
 
-// connectPatience is for a holder that is called by many.
+// connectPatience is how long to try when the holder's queue of connections is full.
 const connectPatience = 2 * time.Second
 
 // Dial connects to the holder that answers at that path.
@@ -101,7 +101,7 @@ func (s Stack) dial(patience time.Duration) (*Client, error) {
 		return nil, fmt.Errorf("cannot connect to the holder of %s at %s: %w", s.ID, s.path, err)
 	}
 	c := &Client{id: s.ID, fd: fd}
-	// A folder may have been everybody's once, and a socket in it anybody's.
+	// Other users may have been able to write in the folder once, and to make this socket.
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if own := os.Geteuid(); err != nil || own != 0 && peer.Uid != 0 && peer.Uid != uint32(own) {
 		c.Close()
@@ -114,8 +114,8 @@ func (s Stack) dial(patience time.Duration) (*Client, error) {
 // Close ends the connection.
 func (c *Client) Close() { unix.Close(c.fd) }
 
-// hear returns the next packet; an empty text, not io.EOF, when there is none any more, also
-// if the holder ended before it read the request. fd is -1 when no descriptor came.
+// hear returns the next packet. When the connection has ended it returns an empty text and no
+// error, also if the holder ended before it read the request. fd is -1 when no descriptor came.
 func (c *Client) hear(patience time.Duration) (text string, fd int, err error) {
 	const negative = -1
 	timeout := unix.NsecToTimeval(patience.Nanoseconds())
@@ -153,10 +153,10 @@ func (c *Client) hear(patience time.Duration) (text string, fd int, err error) {
 	return string(buffer[:n]), fd, nil
 }
 
-// ask is the answer to one request.
+// ask sends one request and returns the answer.
 func (c *Client) ask(request string) (text string, fd int, err error) {
 	err = unix.Send(c.fd, []byte(request), unix.MSG_NOSIGNAL)
-	if err != nil && err != unix.EPIPE && err != unix.ECONNRESET { // it has ended: that is heard
+	if err != nil && err != unix.EPIPE && err != unix.ECONNRESET { // these two: hear() finds the end
 		return "", -1, fmt.Errorf("cannot ask the holder of %s: %w", c.id, err)
 	}
 	text, fd, err = c.hear(answerTime)
@@ -172,7 +172,8 @@ func (c *Client) ask(request string) (text string, fd int, err error) {
 	return text, fd, nil
 }
 
-// Status asks how the stack is; patience is for what only its kernel can tell.
+// Status asks for the status of the stack. patience is how long the holder may wait for what
+// only the stack's kernel knows.
 func (c *Client) Status(patience time.Duration) (*Status, error) {
 	text, _, err := c.ask("status")
 	if err != nil {
@@ -200,11 +201,11 @@ func (c *Client) Status(patience time.Duration) (*Status, error) {
 // answers at once.
 const endingPatience = time.Second
 
-// AnyEnding says whether a stack of this user's is about to undo what was changed on the
-// host for it: its last program has left, and what that sent is being delivered.
+// AnyEnding reports whether a stack of this user is about to undo what was changed on the
+// host for it: its last program has left, and what that program sent is being delivered.
 //
-// The holder knows of a program's end before this process can know of it, or at least
-// before the holder reads this question.
+// The holder learns of the end of a program before this process can, or at least before it
+// reads this question.
 func AnyEnding() bool {
 	answers := make(chan bool)
 	stacks := Stacks()
@@ -224,8 +225,8 @@ func (s Stack) ending() bool {
 		return false
 	}
 	defer c.Close()
-	// The process that listens is still the one that the socket is named after: the stack
-	// has yet to begin.
+	// The process that listens is still the command that made the socket: its stack has not
+	// begun yet.
 	if starter, _, _ := strings.Cut(s.Number(), "_"); starter == strconv.Itoa(c.peer) {
 		return false
 	}
@@ -252,7 +253,7 @@ func (c *Client) Ticket() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "ticket"), nil
 }
 
-// Guests asks for the network namespace of the stack's programs that cannot join it.
+// Guests asks for the network namespace of the stack's guests.
 func (c *Client) Guests() (*os.File, error) {
 	_, fd, err := c.ask("guests")
 	if err != nil {
@@ -270,13 +271,13 @@ func (c *Client) Keep() error {
 	return err
 }
 
-// Detach has the holder trace that member no more.
+// Detach makes the holder stop tracing that member.
 func (c *Client) Detach(pid int) error {
 	_, _, err := c.ask("detach " + strconv.Itoa(pid))
 	return err
 }
 
-// Down has the stack end once no program is on it any more, or after that time. It
+// Down makes the stack end when no program is on it any more, or after that time. It
 // returns how many programs are on it now.
 func (c *Client) Down(drain time.Duration) (members int, err error) {
 	text, _, err := c.ask("down " + strconv.FormatInt(drain.Milliseconds(), 10))

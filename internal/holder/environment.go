@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// sanitizer is the path of the runtime that a preload library built with
-// sanitizers needs behind it; the linker sets it in such a build (Makefile).
+// sanitizer is the path of the sanitizers' runtime. A preload library that is built with
+// sanitizers needs it as the next one; the linker sets this in such a build (Makefile).
 var sanitizer string
 
-// Environment is environ with the variables that put a program on the stack.
+// Environment returns environ with the variables that put a program on the stack.
 // Libraries that are preloaded already stay, and come first.
 func Environment(environ []string, preload string, ticket int, mptcp bool) ([]string, error) {
 	if strings.ContainsFunc(preload, separates) {
@@ -41,8 +41,8 @@ func Environment(environ []string, preload string, ticket int, mptcp bool) ([]st
 
 const preloadVariable = "LD_PRELOAD="
 
-// holderEnvironment is environ for the holder, which is on no stack, and works
-// in another folder.
+// holderEnvironment returns environ for the holder, which is on no stack, and whose
+// working directory is another one.
 func holderEnvironment(environ []string) []string {
 	env := WithoutStack(environ)
 	for i, v := range env {
@@ -55,8 +55,8 @@ func holderEnvironment(environ []string) []string {
 	return env
 }
 
-// WithoutStack is environ without what puts a program on a stack: guise may
-// itself have been started by a program on one.
+// WithoutStack returns environ without the variables that put a program on a stack:
+// guise itself may have been started by a program on one.
 func WithoutStack(environ []string) []string {
 	var env []string
 	for _, v := range environ {
@@ -75,10 +75,10 @@ func WithoutStack(environ []string) []string {
 	return env
 }
 
-// separates says whether the loader takes r for the end of a path.
+// separates reports whether r ends a path for the loader.
 func separates(r rune) bool { return strings.ContainsRune(": \t\n", r) }
 
-// WithoutPreload is the environment of a program that joins its stack by itself.
+// WithoutPreload returns the environment of a program that joins its stack by itself.
 func WithoutPreload(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool { return strings.HasPrefix(v, preloadVariable) })
 }

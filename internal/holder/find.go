@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Parts of guise that lie beside its command line.
+// The parts of guise that are in the same folder as the command line.
 const (
 	Program = "guise-holder"
 	Preload = "libguise-preload.so"
 )
 
-// Directories are the folders in which the other parts of guise are looked for:
-// $GUISE_LIBDIR alone if it is set, else where this executable lies, and
+// Directories returns the folders in which the other parts of guise are looked for:
+// $GUISE_LIBDIR alone if it is set, otherwise the folder of this executable, and
 // ../lib/guise from there.
 func Directories() ([]string, error) {
 	if dir := os.Getenv("GUISE_LIBDIR"); dir != "" {
@@ -38,7 +38,7 @@ func Directories() ([]string, error) {
 	return []string{beside, filepath.Join(filepath.Dir(beside), "lib", "guise")}, nil
 }
 
-// Find is the path of a part of guise: a file that may be read, or executed
+// Find returns the path of a part of guise: a file that may be read, or executed
 // if it is a program.
 func Find(part string) (string, error) {
 	directories, err := Directories()

@@ -20,8 +20,8 @@ import (
 
 // Each stack has a control socket in the user's runtime folder (internal/rundir):
 //
-//	4711.sock	named by the process that started the stack
-//	web.stack	a symbolic link to the socket of the stack that has the name
+//	4711.sock	the name is the pid of the process that started the stack
+//	web.stack	for a named stack: a symbolic link to its socket
 //
 // The command line makes both, under the folder's lock, and gives the listening
 // socket to the holder, which removes them at its end. A socket on which no process
@@ -31,23 +31,23 @@ const (
 	nameSuffix   = ".stack"
 )
 
-// Socket is the control socket of a stack that is about to be.
+// Socket is the control socket of a stack that is about to be made.
 type Socket struct {
 	File *os.File // bound and listening
 	Path string
-	Name string // the path of its name, or ""
+	Name string // the path of the symbolic link, or ""
 
-	before string // what had the name: the socket's file name
+	before string // the file name of the socket that had the name before
 }
 
-// ErrNameTaken is wrapped where a stack that is there has the name.
+// ErrNameTaken is wrapped by the error when another stack has the name.
 var ErrNameTaken = errors.New("there is a stack")
 
 // Reserve makes the control socket of a stack of that name, or of one without a
 // name. If several processes want a name at the same time, one gets it.
 func Reserve(name string) (*Socket, error) { return reserve(name, false) }
 
-// Succeed is Reserve for a stack that takes over the name of another one.
+// Succeed is like Reserve, for a stack that will take over the name of another one.
 func Succeed(name string) (*Socket, error) { return reserve(name, true) }
 
 func reserve(name string, succeed bool) (s *Socket, err error) {
@@ -68,7 +68,7 @@ func reserve(name string, succeed bool) (s *Socket, err error) {
 	}
 	for i := 1; s.File == nil; i++ {
 		own := strconv.Itoa(os.Getpid())
-		if i > 1 { // a holder may outlive the process that started it, and its number is used again
+		if i > 1 { // a later process can get the pid of one whose holder still runs
 			own = fmt.Sprintf("%d_%d", os.Getpid(), i)
 		}
 		s.Path = filepath.Join(l.Path(), own+socketSuffix)
@@ -105,7 +105,7 @@ func (s *Socket) TakeOver() error {
 	return nil
 }
 
-// Files is the socket, for a holder to inherit; none if there is no socket.
+// Files returns the socket, which a holder inherits; none if there is no socket.
 func (s *Socket) Files() []*os.File {
 	if s == nil {
 		return nil
@@ -113,14 +113,14 @@ func (s *Socket) Files() []*os.File {
 	return []*os.File{s.File}
 }
 
-// Close leaves the socket to the holder: nobody else may seem to listen.
+// Close closes this process's copy of the socket: only the holder may listen.
 func (s *Socket) Close() {
 	if s != nil {
 		s.File.Close()
 	}
 }
 
-// Remove takes it back, when no holder could be started, or none has removed it.
+// Remove removes the socket, if no holder could be started, or if it did not do so.
 func (s *Socket) Remove() {
 	if s == nil {
 		return
@@ -153,8 +153,8 @@ func listenAt(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// atPath calls f with the address of a socket at path, which may be longer than an
-// address can be.
+// atPath calls f with the address of a socket at path. The path may be longer than an
+// address.
 func atPath(path string, f func(unix.Sockaddr) error) error {
 	const longest = 107
 	if len(path) <= longest {
@@ -169,7 +169,7 @@ func atPath(path string, f func(unix.Sockaddr) error) error {
 }
 
 // connect makes a connection to the socket at path. ECONNREFUSED: no process listens. EAGAIN,
-// after that time: a process does, but is stopped, say, and its queue of connections is full.
+// after that time: the queue of connections is full; the process may be stopped, for example.
 func connect(path string, patience time.Duration) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -187,7 +187,7 @@ func connect(path string, patience time.Duration) (int, error) {
 	return fd, nil
 }
 
-// sweepSockets removes the sockets on which no process listens, and names of sockets
+// sweepSockets removes the sockets on which no process listens, and the names of sockets
 // that do not exist any more.
 func sweepSockets(l *rundir.Locked) {
 	sockets, names := list(l.Path())
@@ -235,7 +235,7 @@ func list(folder string) (sockets, names []string) {
 	return sockets, names
 }
 
-// Stack is a stack that commands can reach: its name, or the number of the process that
+// Stack is a stack that commands can reach: its name, or the pid of the process that
 // started it, and the path of its socket.
 type Stack struct {
 	ID    string
@@ -243,7 +243,7 @@ type Stack struct {
 	path  string
 }
 
-// Stacks are those of this user, the named ones first.
+// Stacks returns those of this user, the named ones first.
 func Stacks() []Stack {
 	sockets, names := list(rundir.Path())
 	var stacks []Stack
@@ -265,12 +265,12 @@ func Stacks() []Stack {
 	return stacks
 }
 
-// NoStackError says that there is no stack of that name or number.
+// NoStackError is the error that there is no stack of that name or number.
 type NoStackError struct{ text string }
 
 func (e NoStackError) Error() string { return e.text }
 
-// FindStack is the stack of that name, or of the process with that number.
+// FindStack returns the stack of that name, or of the process with that number.
 func FindStack(id string) (Stack, error) {
 	folder := rundir.Path()
 	stacks := Stacks()
@@ -290,5 +290,5 @@ func FindStack(id string) (Stack, error) {
 	return Stack{}, NoStackError{fmt.Sprintf("there is no stack %q; %s", id, suggest.Hint(id, ids))}
 }
 
-// Number is what the stack is called without its name.
+// Number is the number of the stack, which identifies it without a name.
 func (s Stack) Number() string { return strings.TrimSuffix(filepath.Base(s.path), socketSuffix) }

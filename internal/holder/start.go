@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Descriptors as the holder sees them; those of the links follow.
+// The numbers of the holder's first descriptors; those of the links follow.
 const (
 	planFD = 3 + iota
 	ticketFD
@@ -27,24 +27,24 @@ const (
 	ownRoom = 256
 )
 
-// Spawn is the first argument of guise when it is only to start a holder.
+// Spawn is the first argument of guise when it has only to start a holder.
 //
-// The holder must not be a child of the process that guise run is: the program that this
-// process executes would have a child that it never made. So guise starts guise,
-// which starts the holder and ends.
+// guise run executes the program in its own process. If the holder were a child of that
+// process, the program would have a child that it did not make. So guise run starts another
+// guise, which starts the holder and ends.
 const Spawn = "spawn-holder"
 
 // Holder is a running holder.
 type Holder struct {
-	// Ticket is the right to join: the descriptor that the program inherits.
-	// The stack lasts while copies of it, or members, are left.
+	// Ticket is the descriptor that the program inherits: the right to join.
+	// The stack lasts while it has members or copies of the ticket.
 	Ticket *os.File
 
 	reports <-chan report
 }
 
-// Start starts a holder that builds the stack that plan describes on the
-// links' descriptors. Wait then says how that went.
+// Start starts a holder, which builds the stack of that plan on the descriptors of
+// the links. Wait returns the result.
 func Start(plan string, links []*os.File) (h *Holder, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -76,7 +76,7 @@ func Start(plan string, links []*os.File) (h *Holder, err error) {
 	cmd := exec.Command(self, Spawn, program, strconv.Itoa(len(files)))
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = files
-	// A session of its own, so that Ctrl-C in the terminal is the program's.
+	// A session of its own, so that Ctrl-C in the terminal goes to the program alone.
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true}
 	if err := cmd.Run(); err != nil {
 		h.Ticket.Close()
@@ -85,12 +85,13 @@ func Start(plan string, links []*os.File) (h *Holder, err error) {
 	return h, nil
 }
 
-// note stands in the holder's command line, for the user to find: a debugger that is refused
-// names the thread that traces already (TracerPid of /proc/PID/status), and ps -eLf shows this.
+// note is a part of the holder's command line, where users find it: when a debugger is refused,
+// it names the tracer that the program has (TracerPid of /proc/PID/status), and ps -eLf shows
+// the command line of that one.
 const note = "traces the programs of its stack; guise detach PID lets a debugger at one"
 
-// RunSpawn is what the process between guise and the holder does: args are
-// the path of the holder and the number of descriptors, from 3 on.
+// RunSpawn runs in the process between guise and the holder. args are the path of
+// the holder and how many descriptors it gets, from number 3 on.
 func RunSpawn(args []string) error {
 	if len(args) != 2 {
 		return errors.New("this command is guise's own")
@@ -113,21 +114,21 @@ func RunSpawn(args []string) error {
 	return err
 }
 
-// MoveTicket puts the ticket where no program looks for a descriptor of its
-// own, close to the top of what may be open, and lets it be inherited. It
-// returns the number there.
+// MoveTicket moves the ticket to a number that no program uses for a descriptor of its
+// own, near the highest that may be open, and makes it inheritable. It returns that
+// number.
 //
-// It is below libguise's own descriptors, and above the soft limit that most programs have.
+// The number is below those of libguise, and above the soft limit of most programs.
 func (h *Holder) MoveTicket() (fd int, err error) {
 	h.Ticket, fd, err = MoveTicket(h.Ticket)
 	return fd, err
 }
 
-// MoveTicket is that for any ticket.
+// MoveTicket does the same for any ticket.
 func MoveTicket(ticket *os.File) (*os.File, int, error) {
 	top := ownTop
 	var limit unix.Rlimit
-	// A Go program has raised its soft limit: the next one has its own again.
+	// Go's runtime has raised the soft limit of this process; the program gets its old one back.
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < uint64(top) {
 		top = int(limit.Cur)
 	}
@@ -144,10 +145,10 @@ func MoveTicket(ticket *os.File) (*os.File, int, error) {
 	return ticket, -1, errors.New("all descriptors are taken; raise the limit (ulimit -n)")
 }
 
-// MemoryFile is a file that lies nowhere.
+// MemoryFile makes a file in memory (memfd_create).
 func MemoryFile(name, text string) (*os.File, error) {
-	// Hosts from Linux 6.3 on may refuse memory files that could be executed; older
-	// ones do not know the flag that says this one is not.
+	// Hosts from Linux 6.3 on may refuse memory files that can be executed. The flag says
+	// that this one cannot; older hosts do not know the flag.
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_NOEXEC_SEAL)
 	if err != nil {
 		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC)

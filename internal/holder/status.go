@@ -16,18 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report is a line that the holder wrote, and the pid of its writer, which the
-// kernel adds. From this pid guise knows its holder, which is
-// not its child. The last report of all has an error, which is io.EOF if all went well.
+// report is a line that the holder wrote, with the pid of the writer, which the host's
+// kernel adds: the holder is not a child of guise, so guise learns its pid from this. The
+// last report has an error; io.EOF means that nothing failed.
 type report struct {
 	line string
 	pid  int
 	err  error
 }
 
-// BuildError is the holder's report that a line of the plan cannot be done.
+// BuildError is the holder's report that a line of the plan has failed.
 type BuildError struct {
-	Line   int // 0: none in particular
+	Line   int // 0: no single line
 	Reason string
 }
 
@@ -45,8 +45,8 @@ func (i Interrupted) Error() string { return i.Signal.String() }
 func listen(status *os.File) <-chan report {
 	fd := int(status.Fd())
 	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
-	// The reader must never wait for a receiver: two lines at most
-	// are ever reported, and the end.
+	// Room for all reports, so that this never waits for a receiver: there are at
+	// most two lines, and the end.
 	reports := make(chan report, 16)
 	go func() {
 		defer close(reports)
@@ -93,7 +93,7 @@ func writer(control []byte) int {
 	return 0
 }
 
-// next is the next report, unless a signal or the end of patience precede it.
+// next returns the next report, unless a signal comes or the time is over before.
 func (h *Holder) next(patience <-chan time.Time, stop <-chan os.Signal) report {
 	select {
 	case r, open := <-h.reports:
@@ -108,12 +108,12 @@ func (h *Holder) next(patience <-chan time.Time, stop <-chan os.Signal) report {
 	}
 }
 
-// readyTime is how long a stack may take to be built. It takes some 30 ms; a
-// machine that swaps may take seconds.
+// readyTime is how long the building of a stack may take. It takes some 30 ms, and
+// seconds on a machine that swaps.
 const readyTime = 60 * time.Second
 
-// Wait waits until the stack is built, and returns the holder's pid; or the
-// *BuildError that says why it cannot be. A signal on stop ends the wait.
+// Wait waits until the stack is built, and returns the holder's pid, or a *BuildError
+// with the reason of a failure. A signal on stop ends the wait.
 func (h *Holder) Wait(stop <-chan os.Signal) (pid int, err error) {
 	r := h.next(time.After(readyTime), stop)
 	switch {
@@ -138,8 +138,8 @@ func (h *Holder) Wait(stop <-chan os.Signal) (pid int, err error) {
 	return 0, &BuildError{Line: n, Reason: strings.TrimSpace(reason)}
 }
 
-// Summary waits until the stack has ended, and returns what it did: ErrTime
-// when members are left after that time. A signal on stop ends the wait.
+// Summary waits until the stack has ended, and returns its summary, or ErrTime if
+// members are left after that time. A signal on stop ends the wait.
 func (h *Holder) Summary(patience time.Duration, stop <-chan os.Signal) (*Summary, error) {
 	end := time.After(patience)
 	var summary *Summary

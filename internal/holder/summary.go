@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// How far a stack's TCP came.
+// How far a stack's TCP reached.
 const (
 	ReachWire  = "wire"
-	ReachPasst = "passt" // which speaks TCP of the host's own beyond it
+	ReachPasst = "passt" // beyond it is the host's TCP
 	ReachNone  = "none"  // it had no link
 )
 
-// Summary is what a stack did in its life; guise run --json writes it.
+// Summary has what happened on a stack from its beginning to its end; guise run --json
+// writes it.
 type Summary struct {
 	Version       int      `json:"version"` // of these keys
 	CC            string   `json:"cc"`
@@ -38,11 +39,11 @@ type Summary struct {
 	Lost   bool `json:"lost"`   // a member died in the middle of a change to it
 }
 
-// Programs are those that were started in the life of a stack.
+// Programs counts the programs that were started on a stack.
 type Programs struct {
-	On      uint64    `json:"programs"` // on the stack
-	Outside []Outside `json:"outside"`  // on the host's
-	Unnamed uint64    `json:"unnamed"`  // on the host's, and there was no room for their names
+	On      uint64    `json:"programs"` // that ran on the stack
+	Outside []Outside `json:"outside"`  // that ran on the host's stack
+	Unnamed uint64    `json:"unnamed"`  // that ran there, too, without room for their names
 }
 
 // Outside is a program that ran on the host's stack.
@@ -68,11 +69,11 @@ var whyUntraced = map[string]string{
 	"refused":    "the host refused it: guise doctor says why",
 }
 
-// namedOutside is how many programs the one line names; the others are counted.
+// namedOutside is how many programs the proof names; the others are only counted.
 const namedOutside = 3
 
-// String is the proof, a line. It says that nothing escaped only if all programs were
-// on the stack and their system calls were seen.
+// String returns the proof, which is one line. It says that nothing escaped only if all
+// programs ran on the stack and guise saw their system calls.
 func (s Summary) String() string {
 	if s.Lost {
 		return "the stack was lost: a program on it was killed, or ended, in the middle of a change to it"
@@ -100,7 +101,7 @@ func (s Summary) String() string {
 	return text
 }
 
-// on says which programs were on the stack. Those in a namespace are not counted.
+// on names the programs that ran on the stack. It does not count those in a namespace.
 func (p Programs) on(guests bool) string {
 	switch {
 	case guests && p.On == 0:
@@ -111,7 +112,7 @@ func (p Programs) on(guests bool) string {
 	return count(p.On, "program")
 }
 
-// outside says which programs were on the host's stack: "" if there was none.
+// outside names the programs that ran on the host's stack: "" if there was none.
 func (p Programs) outside() string {
 	all := p.Unnamed
 	var named []string
@@ -135,7 +136,7 @@ func (p Programs) outside() string {
 	return fmt.Sprintf("%s on the host's stack: %s", count(all, "program"), strings.Join(named, ", "))
 }
 
-// JSON is the same for machines, in one line.
+// JSON returns the summary as JSON, in one line.
 func (s Summary) JSON() string {
 	s.Version = 1
 	if s.Outside == nil {
@@ -144,11 +145,11 @@ func (s Summary) JSON() string {
 	if s.UntracedWhy == nil {
 		s.UntracedWhy = []string{}
 	}
-	text, _ := json.Marshal(s) // nothing in it can fail
+	text, _ := json.Marshal(s) // it cannot fail with these types
 	return string(text)
 }
 
-// NoSummary is what stands in its place where there is none.
+// NoSummary returns the JSON to write if there is no summary.
 func NoSummary(err error) string {
 	text, _ := json.Marshal(map[string]any{"version": 1, "error": err.Error()})
 	return string(text)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package hostnet prepares the host for a stack, and undoes what it did.
+// Package hostnet prepares the host for a stack, and undoes these changes.
 //
-// A stack behind a tap needs the host to be its router: a free private subnet
+// A stack behind a tap needs the host as its router: a free private subnet
 // between the two, forwarding between the tap and the host's other interfaces,
-// and translation of the stack's addresses on the way out. All of it lives as
-// long as the stack: Prepare makes it and notes it in a journal first, Undo and
-// Sweep take it back.
-// Each part is a package of its own; docs/architecture.md has who imports whom.
+// and translation of the stack's addresses on the way out. All this lasts as
+// long as the stack. Prepare writes each change to a journal before it is made;
+// Undo and Sweep undo what the journal names.
+// Each part is a package of its own; docs/architecture.md has their imports.
 package hostnet
 
 import (
@@ -31,24 +31,24 @@ import (
 	"guise/internal/plan"
 )
 
-// Host is what a stack has of the host.
+// Host is what was opened and changed on the host for a stack.
 type Host struct {
-	// Links are the descriptors of the links, in their order. Whoever closes
-	// the last copy of one makes its tap vanish, if guise made it, and its
-	// passt end.
+	// Links are the descriptors of the links, in their order. When the last
+	// copy of one is closed, its passt ends, or its tap is removed if guise
+	// made it.
 	Links []*os.File
-	// Notes are sentences on what the user may have overlooked.
+	// Notes are sentences about what the user may have overlooked.
 	Notes []string
 
 	journal *journal.Journal // nil: nothing was changed
-	own     []ownTap         // of which the first that is free is to be taken
-	asked   plan.Link        // for which: as it was before one of them was chosen
+	own     []ownTap         // the user's taps: the first that is free is taken
+	asked   plan.Link        // the link for it, as it was before a tap was chosen
 }
 
-// Prepare opens the taps of the links, and makes those that guise is to make,
-// with all that the host needs for them. id names the changes. ending says whether
-// there is a stack that gives back soon what it has. When it fails, everything was
-// undone.
+// Prepare opens the taps of the links. It makes those that guise has to make, and
+// changes on the host what they need. id names the changes. ending reports whether
+// a stack is about to end, so that its addresses and taps will soon be free. When
+// Prepare fails, it has undone everything.
 func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err error) {
 	h = &Host{}
 	if len(links) == 1 {
@@ -68,7 +68,7 @@ func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err er
 		return nil, access.Refuse("to make a tap takes CAP_NET_ADMIN, which you do not have; use sudo, or leave --link out to go through " +
 			"passt, or --link tap:IFNAME with a tap of your own (sudo guise setup makes one), or --link none for a stack with lo only")
 	}
-	// Without the lock, which a holder takes to give them back.
+	// Without the lock: a holder needs it to give addresses back.
 	if note := awaitAddresses(links, ending); note != "" {
 		h.Notes = append(h.Notes, note)
 	}
@@ -80,7 +80,7 @@ func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err er
 	if h.journal, err = l.New(id); err != nil {
 		return nil, err
 	}
-	// Empty, but it shows that there is room for one.
+	// It is empty; this fails if there is no room for a journal.
 	if err := l.Save(h.journal); err != nil {
 		return nil, fmt.Errorf("%w; nothing was changed", err)
 	}
@@ -93,8 +93,9 @@ func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err er
 	return h, h.prepare(l, links)
 }
 
-// prepare makes the taps, which need no journal as long as no other process
-// has them: they vanish with this one. Then everything else is noted, and done.
+// prepare makes the taps. They need no journal while no other process has
+// them: the kernel removes them when this process ends. All other changes are
+// written to the journal, and then made.
 func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 	s, err := survey.Host()
 	if err != nil {
@@ -107,8 +108,8 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 	if err := h.openLinks(links, taps, nil); err != nil {
 		return err
 	}
-	// A journal that cannot be read has been complained of (Sweep), and holds
-	// nothing that this one could adopt.
+	// Sweep has reported a journal that cannot be read. Nothing can be adopted
+	// from it.
 	others, _ := l.List()
 	h.journal.Adopt(others)
 	ipv6 := false
@@ -153,7 +154,7 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 	return nil
 }
 
-// openAll opens links of which guise makes none, so that nothing is to be undone.
+// openAll opens links if guise makes none of them, so that nothing has to be undone.
 func (h *Host) openAll(links []*plan.Link, ending func() bool) error {
 	if slices.ContainsFunc(links, func(l *plan.Link) bool { return l.Kind == plan.Passt }) {
 		if err := checkPasst(links); err != nil {
@@ -165,7 +166,7 @@ func (h *Host) openAll(links []*plan.Link, ending func() bool) error {
 
 // checkPasst finds addresses for links of which some go through a passt.
 func checkPasst(links []*plan.Link) error {
-	// Before anything is asked of the host that it would not be needed for.
+	// First of all: without passt nothing else is needed from the host.
 	if _, err := passt.Find(); err != nil {
 		return err
 	}
@@ -176,12 +177,12 @@ func checkPasst(links []*plan.Link) error {
 	return err
 }
 
-// ipv6 says whether the stack behind the tap has IPv6.
+// ipv6 reports whether the stack behind the tap has IPv6.
 func (t madeTap) ipv6() bool {
 	return slices.ContainsFunc(t.hosts, func(p netip.Prefix) bool { return p.Addr().Is6() })
 }
 
-// configure gives a tap the host's addresses. All of it goes with the tap.
+// configure gives a tap the host's addresses and sysctls. They end with the tap.
 func (t madeTap) configure() error {
 	device, err := netlink.LinkByName(t.name)
 	if err != nil {
@@ -219,7 +220,7 @@ func (t madeTap) configure() error {
 	return nil
 }
 
-// tables are the firewall's, one for each IP version in use.
+// tables returns the tables for the firewall, one for each IP version in use.
 func tables(name string, taps []madeTap, forward *nat.Forwarding) []nat.Table {
 	four := nat.Table{Name: name, Family: nftables.TableFamilyIPv4, Closed: forward.Closed4}
 	six := nat.Table{Name: name, Family: nftables.TableFamilyIPv6, Closed: forward.Closed6}
@@ -256,7 +257,7 @@ func (h *Host) CloseLinks() {
 	h.Links = nil
 }
 
-// HandOver makes the holder the one that undoes everything.
+// HandOver makes the holder the owner of the journal, which undoes everything.
 func (h *Host) HandOver(pid int) error {
 	if h.journal == nil {
 		return nil
@@ -272,7 +273,7 @@ func (h *Host) HandOver(pid int) error {
 	return l.HandOver(h.journal, pid)
 }
 
-// Undo takes everything back, when no holder could be started to do it.
+// Undo undoes everything, when no holder could be started to do so.
 func (h *Host) Undo() error {
 	h.CloseLinks()
 	if h.journal == nil {

@@ -20,10 +20,10 @@ import (
 	"guise/internal/suggest"
 )
 
-// A tap or tun that the user names is one that is there already, and stays as it is. A tap
-// that is not there may be a mistyped name: what guise made instead would lead nowhere, and the
-// program would find that out by time-outs. So it is made only if the user gives the stack an
-// address on it, and that is said.
+// A tap or tun that the user names should exist, and is not changed. The name of a tap that
+// does not exist may be a typing error: if guise made that tap, it would not be connected to
+// anything, and the program would only see time-outs. So guise makes it only if the user gives
+// the stack an address on it, and adds a note.
 
 // openNamed opens a tap or tun that the user named.
 func (h *Host) openNamed(l *plan.Link) (*os.File, error) {
@@ -60,8 +60,8 @@ func (h *Host) openNamed(l *plan.Link) (*os.File, error) {
 	return file, err
 }
 
-// mayMake says whether guise makes the device of that link, and otherwise what there is
-// instead of it.
+// mayMake returns nil if guise makes the device of that link, and otherwise an error that names
+// the devices that exist.
 func mayMake(l *plan.Link) error {
 	others, name := whichThereAre(l.Kind, l.Device), l.Device
 	switch {
@@ -80,9 +80,9 @@ func mayMake(l *plan.Link) error {
 	return nil
 }
 
-// checkOwners refuses an address that the host has itself, where both would be asked for it:
-// at the ends of one device, or in one bridge. Through passt it is no matter, for passt opens
-// sockets of the host, and of a stream nobody knows where it ends.
+// checkOwners refuses an address that the host has itself, where both would answer for it: at
+// the two ends of one device, or in one bridge. It does not matter with passt, which opens
+// sockets of the host. With a stream it is not known where the other end is.
 func checkOwners(l *plan.Link) error {
 	for _, a := range l.Addresses {
 		if owner := survey.Owner(netip.PrefixFrom(a.Addr(), a.Addr().BitLen())); owner != "" {
@@ -91,14 +91,14 @@ func checkOwners(l *plan.Link) error {
 				where = l.Place + ": " + a.String()
 			}
 			return access.Refuse("%s: the host has this address itself, on %s, and would answer in place of the stack; "+
-				"expected an address that nobody has there", where, owner)
+				"expected an address that no machine has there", where, owner)
 		}
 	}
 	return nil
 }
 
-// openInherited takes a tap or tun that guise inherits as a descriptor. Where its other end is
-// cannot be told, so what would be wrong in this network namespace is a note.
+// openInherited takes a tap or tun that guise has inherited as a descriptor. Its other end may
+// be in another network namespace. So what would be an error in this one is only a note.
 func (h *Host) openInherited(l *plan.Link) (*os.File, error) {
 	if err := tap.Check(l.Kind, l.FD); err != nil {
 		return nil, err
@@ -109,8 +109,8 @@ func (h *Host) openInherited(l *plan.Link) (*os.File, error) {
 	return os.NewFile(uintptr(l.FD), l.Flag), nil
 }
 
-// whichThereAre are the taps, or tuns, of the host: those of which the name may have been
-// meant, or else all. Those of other stacks are in use.
+// whichThereAre names taps, or tuns, of the host: those with a name similar to this one, or
+// else all. It leaves out those of other stacks, which are in use.
 func whichThereAre(kind, name string) string {
 	mode := netlink.TuntapMode(netlink.TUNTAP_MODE_TAP)
 	if kind == plan.Tun {

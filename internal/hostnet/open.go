@@ -11,11 +11,10 @@ import (
 )
 
 // An opener opens the descriptor of a link with this user's rights; the holder inherits it.
-// What the user may have overlooked it adds to the host's notes. openers has one for each
-// kind.
+// The opener may add to the host's notes. openers has one for each kind.
 type opener func(h *Host, l *plan.Link) (*os.File, error)
 
-// openLinks opens a descriptor for each link: taps are those that guise makes,
+// openLinks opens a descriptor for each link. taps are the taps that guise makes,
 // in the order of their links.
 func (h *Host) openLinks(links []*plan.Link, taps []madeTap, ending func() bool) error {
 	for _, l := range links {

@@ -11,21 +11,23 @@ import (
 	"guise/internal/plan"
 )
 
-// patience is how long to wait for what another stack has. A program is gone a moment
-// before its stack: the holder delivers what was sent, and then gives back the taps, the
-// addresses and the ports. Who runs one program after the other need not know of it.
+// patience is how long to wait for something that another stack has. A program ends a moment
+// before its stack: the holder delivers what was sent, and only then gives the taps, the
+// addresses and the ports back. With this wait, users who run one program after the other do
+// not notice that.
 const patience = 3 * time.Second
 
-// patiently tries until that is done, or the time is up.
+// patiently calls try until it returns true, or the time is over.
 func patiently(try func() (done bool)) {
 	for deadline := time.Now().Add(patience); !try() && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// awaitAddresses waits while a stack that is ending has what these links would have without
-// it: the networks that the user named, or else the first ones that are free. So what is run
-// one after the other has the same addresses. When time is up, a sentence says so.
+// awaitAddresses waits while a stack that is ending has the networks that these links would
+// otherwise get: those that the user named, or else the first ones that are free. So programs
+// that are run one after the other have the same addresses. If the time is over before these
+// networks are free, it returns a sentence that says so.
 func awaitAddresses(links []*plan.Link, ending func() bool) (note string) {
 	var held netip.Prefix
 	patiently(func() bool {
@@ -44,8 +46,8 @@ func awaitAddresses(links []*plan.Link, ending func() bool) (note string) {
 	return fmt.Sprintf("%s is still in use: a stack goes on delivering what its program sent (guise ls lists it)", held)
 }
 
-// heldByStacks is a network of the host's on the tap of a stack, where these links would have
-// that network if there were no other stacks.
+// heldByStacks returns a network on the tap of another stack that these links would get if
+// there were no other stacks.
 func heldByStacks(s *survey.Survey, links []*plan.Link) netip.Prefix {
 	alone := s.WithoutStacks()
 	for _, l := range links {

@@ -19,9 +19,9 @@ type madeTap struct {
 	hosts []netip.Prefix // the host's addresses on it
 }
 
-// Propose chooses what is not said of the links, finds names and addresses for
-// those whose other side is guise's, and writes the stack's share into them. It
-// changes nothing on the host.
+// Propose chooses whatever the user has not said about the links. For links whose
+// other side guise makes, it finds names and addresses for both sides and sets those
+// of the stack. It changes nothing on the host.
 func Propose(links []*plan.Link) error {
 	if _, err := choose(links); err != nil {
 		return err
@@ -86,7 +86,7 @@ func join(s *survey.Survey, t *madeTap, p survey.Pair) {
 	s.Join(t.link, p)
 }
 
-// proposeHosts chooses the host's addresses beside those the user named.
+// proposeHosts chooses the host's addresses in the networks that the user named.
 func proposeHosts(s *survey.Survey, t *madeTap) error {
 	gateway := map[bool]bool{} // by Is4
 	for _, g := range t.link.Gateways {
@@ -102,7 +102,7 @@ func proposeHosts(s *survey.Survey, t *madeTap) error {
 			if owner := survey.Owner(used.Masked()); owner != "" {
 				on = " on " + owner
 			}
-			return access.Refuse("--ip %s: the host has %s itself%s, so packets between it and the stack would go astray; "+
+			return access.Refuse("--ip %s: the host has %s itself%s, so packets between it and the stack would be lost; "+
 				"expected a network that the host does not use", stack, used, on)
 		}
 		host, err := survey.Opposite(stack, t.link.Gateways)

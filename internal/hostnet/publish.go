@@ -16,8 +16,8 @@ import (
 	"guise/internal/plan"
 )
 
-// Bind takes the host's port of a publication: a socket for the holder. What
-// port 0 has become stands in p.Host then.
+// Bind opens the host's port of a publication, as a socket for the holder. If the
+// user wrote port 0, p.Host then has the port that was chosen.
 func Bind(p *plan.Publication) (*os.File, error) {
 	var fd int
 	var host netip.AddrPort
@@ -47,8 +47,8 @@ func bind(p *plan.Publication) (int, netip.AddrPort, error) {
 	if p.UDP {
 		return bound(p.Host, unix.SOCK_DGRAM)
 	}
-	// Bound to port 0, a socket loses the port that it was given when it stops
-	// listening. So a first one finds a port, and a second one asks for that.
+	// A socket that was bound to port 0 loses its port when it stops listening.
+	// So one socket finds a free port, and a second one is bound to that number.
 	first, host, err := bound(p.Host, unix.SOCK_STREAM)
 	if err != nil || p.Host.Port() != 0 {
 		return reserve(first, host, err)
@@ -58,9 +58,10 @@ func bind(p *plan.Publication) (int, netip.AddrPort, error) {
 	return reserve(second, host, err)
 }
 
-// reserve makes the port of a bound TCP socket its own. It is not to listen
-// yet (holder/relay/publish.c), but does for a moment: only so the kernel says that
-// somebody else listens. Without SO_REUSEADDR from then on, nobody else can.
+// reserve takes the port of a bound TCP socket for this socket alone. The socket
+// must not listen yet (holder/relay/publish.c), but does for a moment, because only
+// then the kernel reports that another program listens there. Afterwards it has
+// SO_REUSEADDR no more, so that no other program can listen there.
 func reserve(fd int, host netip.AddrPort, err error) (int, netip.AddrPort, error) {
 	if err == nil {
 		err = unix.Listen(fd, 1)
@@ -77,7 +78,7 @@ func reserve(fd int, host netip.AddrPort, err error) (int, netip.AddrPort, error
 	return fd, host, err
 }
 
-// bound is a new socket at that address, and the address with the port it has.
+// bound returns a new socket that is bound to that address, and the address with its port.
 func bound(host netip.AddrPort, kind int) (fd int, has netip.AddrPort, err error) {
 	family := unix.AF_INET
 	if host.Addr().Is6() {
@@ -103,7 +104,7 @@ func bound(host netip.AddrPort, kind int) (fd int, has netip.AddrPort, err error
 	return fd, has, nil
 }
 
-// name is host with the port that the socket has.
+// name returns host with the port that the socket has.
 func name(fd int, host netip.AddrPort) (netip.AddrPort, error) {
 	own, err := unix.Getsockname(fd)
 	if err != nil {
@@ -125,7 +126,7 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
 }
 
-// zone is the number of the interface that an address names.
+// zone returns the number of the interface that an address names.
 func zone(a netip.Addr) uint32 {
 	if n, err := strconv.ParseUint(a.Zone(), 10, 32); err == nil {
 		return uint32(n)

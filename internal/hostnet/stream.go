@@ -31,8 +31,8 @@ func openStream(_ *Host, l *plan.Link) (*os.File, error) {
 	return os.NewFile(uintptr(fd), l.Flag), nil
 }
 
-// checkStreamDescriptor refuses what is no connected Unix stream socket, and
-// keeps it from the program, which has no business with it.
+// checkStreamDescriptor refuses a descriptor that is not a connected Unix stream
+// socket, and makes it close-on-exec, so that the program does not inherit it.
 func checkStreamDescriptor(fd int) error {
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"guise/internal/hostnet/sysctl"
 )
 
-// Undo takes back what the journal at path names, and removes it. A journal
-// that is not there was undone already.
+// Undo undoes what the journal at path names, and removes the journal. One that
+// does not exist was undone already.
 func Undo(path string) error {
 	l, err := journal.LockExisting(filepath.Dir(path))
 	if errors.Is(err, journal.ErrNone) {
@@ -37,7 +37,7 @@ func Undo(path string) error {
 	return undo(l, j)
 }
 
-// Sweep undoes the journals whose owners were killed before they could.
+// Sweep undoes the journals whose owners were killed before they could do so.
 func Sweep() error {
 	l, err := journal.LockExisting(journal.Directory())
 	if errors.Is(err, journal.ErrNone) || errors.Is(err, fs.ErrPermission) {
@@ -66,7 +66,7 @@ func sweep(l *journal.Locked) error {
 // undo keeps the journal when a step fails: the next guise tries again.
 func undo(l *journal.Locked, j *journal.Journal) error {
 	if !j.Expired() {
-		// A journal that cannot be read shares nothing that could be known.
+		// What a journal that cannot be read shares with this one is not known.
 		others, _ := l.List()
 		err := netns.Visit(j.Namespace, func() error {
 			var failed []error
@@ -97,8 +97,8 @@ func undoStep(j *journal.Journal, others []*journal.Journal, s journal.Step) err
 	return fmt.Errorf("unknown step %q", s.Kind)
 }
 
-// deleteTap deletes a tap that members of a lost stack still hold open. The
-// index, which is not used again, tells it from a later one of that name.
+// deleteTap deletes a tap that members of a lost stack still have open. Its index
+// is not used again, and so distinguishes it from a later tap of that name.
 func deleteTap(name string, index int) error {
 	link, err := netlink.LinkByIndex(index)
 	if errors.As(err, &netlink.LinkNotFoundError{}) || err == nil && (link.Type() != "tuntap" || link.Attrs().Name != name) {
@@ -108,7 +108,7 @@ func deleteTap(name string, index int) error {
 		return fmt.Errorf("cannot look for %s: %w", name, err)
 	}
 	if err := netlink.LinkDel(link); err != nil {
-		// The last descriptor may have gone in between.
+		// The last descriptor may have been closed meanwhile.
 		if _, e := netlink.LinkByIndex(index); errors.As(e, &netlink.LinkNotFoundError{}) {
 			return nil
 		}

@@ -19,16 +19,16 @@ import (
 	"guise/internal/plan"
 )
 
-// A user who says nothing of a link gets the best way out that this user can have:
+// A user who names no link gets the best way out that this user may have:
 //
-//	CAP_NET_ADMIN			a tap that guise makes, and undoes
-//	a tap of `guise setup`		that one, without any privilege
-//	neither				passt, which opens sockets of the host's
-//					own: the stack's TCP ends there
+//	CAP_NET_ADMIN			a tap that guise makes, and removes at the end
+//	a tap of `guise setup`		that tap, without any privilege
+//	neither				passt, which opens sockets of the host: the
+//					stack's TCP ends there
 //
-// There is no fourth: without passt there is an error, and never the host's
-// own stack. A tap carries one stack at a time; where other stacks of the user's
-// have all of them, the way is passt, too, and guise says so.
+// There is no fourth way: without passt there is an error, and the program never
+// runs on the host's own stack. A tap is for one stack at a time. When other stacks
+// use all taps of this user, the way is passt, too, and guise says so.
 
 // ownTap is a tap that root has set up for this user, and its network.
 type ownTap struct {
@@ -37,9 +37,8 @@ type ownTap struct {
 	mtu   int
 }
 
-// choose decides on the kind of a link of which nothing was said. Where there
-// are several taps of the user's own, it is the first; the others are returned
-// with it, for when that one is in use.
+// choose sets the kind of a link if the user named none. If the user has taps of
+// `guise setup`, it is the first; all are returned, for the case that it is in use.
 func choose(links []*plan.Link) ([]ownTap, error) {
 	if len(links) != 1 || links[0].Kind != "" {
 		return nil, nil
@@ -90,8 +89,8 @@ func OwnTaps() ([]ownTap, error) {
 	return own, nil
 }
 
-// assign gives a link this tap, and the address beside the host's on it unless
-// the user named one.
+// assign gives a link this tap. If the user named no address, the link gets the one
+// beside the host's.
 func (o ownTap) assign(l *plan.Link) {
 	l.Kind, l.Device, l.Flag = plan.Tap, o.name, "--link tap:"+o.name
 	if len(l.Addresses) > 0 {
@@ -104,7 +103,7 @@ func (o ownTap) assign(l *plan.Link) {
 	for _, host := range o.hosts {
 		stack, err := survey.Opposite(host, nil)
 		if err != nil {
-			continue // a network with room for the host alone
+			continue // the network has no address beside the host's
 		}
 		l.Addresses = append(l.Addresses, stack)
 		l.Gateways = append(l.Gateways, host.Addr())
@@ -112,7 +111,7 @@ func (o ownTap) assign(l *plan.Link) {
 }
 
 // openOwn opens the first of the user's taps that no other stack has, or else a passt.
-// ending says whether there is a stack that gives back soon what it has.
+// ending reports whether a stack is about to end, so that its tap will soon be free.
 func (h *Host) openOwn(l *plan.Link, ending func() bool) (*os.File, error) {
 	err := checkOwners(&h.asked)
 	if err != nil {
@@ -120,7 +119,7 @@ func (h *Host) openOwn(l *plan.Link, ending func() bool) (*os.File, error) {
 	}
 	var file *os.File
 	patiently(func() bool {
-		soon := ending() // asked first: one that has ended since has given it back
+		soon := ending() // before the taps are tried, or a stack could end unseen in between
 		for _, o := range h.own {
 			if file, err = tap.Open(plan.Tap, o.name); !tap.IsBusy(err) {
 				*l = h.asked
@@ -171,8 +170,8 @@ func DefaultWay() (kind string, taps []string, err error) {
 	return l.Kind, taps, err
 }
 
-// OnlyTap is the tap that a run without flags takes, if root has set up one alone for this
-// user; else it is empty.
+// OnlyTap is the tap that a run without flags takes, if root has set up exactly one for this
+// user; otherwise it is empty.
 func OnlyTap() string {
 	if _, taps, err := DefaultWay(); err == nil && len(taps) == 1 {
 		return taps[0]

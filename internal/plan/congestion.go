@@ -9,14 +9,14 @@ import (
 	"guise/internal/suggest"
 )
 
-// CongestionControls are those of the kernel that guise is built with, its
-// default first. linux/configs/net builds each of them in.
+// CongestionControls are those that the image has, with its default first.
+// linux/configs/net.config builds them in.
 var CongestionControls = []string{
 	"cubic", "reno", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla",
 	"illinois", "lp", "nv", "scalable", "vegas", "veno", "westwood", "yeah",
 }
 
-// CheckCongestionControl refuses a name that the stack does not know.
+// CheckCongestionControl refuses a name that the image does not have.
 func CheckCongestionControl(name string) error {
 	if slices.Contains(CongestionControls, name) {
 		return nil

@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// Guests are programs that are no members of the stack: they are in a network namespace
-// of their own, whose only way out is a tun of which the stack has the other end.
+// Guests describes the network namespace of a stack's guests, which are not members: its
+// only way out is a tun, whose other end is a link of the stack.
 type Guests struct {
 	MTU       int
 	Stack     []netip.Prefix // the stack's addresses on their link; at most one a family
-	Addresses []netip.Prefix // theirs
-	Routes    []netip.Prefix // of theirs, over the link
-	Sysctls   []Sysctl       // of theirs
+	Addresses []netip.Prefix // of the namespace
+	Routes    []netip.Prefix // of the namespace, over the tun
+	Sysctls   []Sysctl       // of the namespace
 }
 
 // GuestsLink is the name of the guests' link in the stack; in their namespace it is eth0.
 const GuestsLink = "guest0"
 
-// relayNetworks are those of the addresses that stand for the host's (publish.go), and from
-// which published ports are asked (relay/datagram.h).
+// relayNetworks have the addresses inside the stack that stand for others (publish.go), and
+// those of the clients of published ports, as programs see them.
 var relayNetworks = []netip.Prefix{
 	netip.MustParsePrefix("169.254.77.0/24"),
 	netip.MustParsePrefix("fd67:7569:7365::/64"),
 }
 
-// FindWays gives guests the ways that a stack with these links has.
+// FindWays gives guests routes to all that a stack with these links can reach.
 func (g *Guests) FindWays(links []*Link) {
 	g.MTU = 1500
 	four := slices.ContainsFunc(g.Addresses, func(p netip.Prefix) bool { return p.Addr().Is4() })
@@ -55,8 +55,8 @@ func (g *Guests) FindWays(links []*Link) {
 	g.Routes = slices.Compact(g.Routes)
 }
 
-// TakeSysctls gives guests those of the stack's settings that decide what the near end of
-// a connection does for the far one: how long connect() tries.
+// TakeSysctls gives guests the stack's settings for how long connect() tries, which have to
+// hold at both ends of a connection.
 func (g *Guests) TakeSysctls(all []Sysctl) {
 	for _, s := range all {
 		if s.names("tcp_syn_retries") {
@@ -65,15 +65,15 @@ func (g *Guests) TakeSysctls(all []Sysctl) {
 	}
 }
 
-// addForwarding writes what must be said before there is a link: that the stack forwards
-// what is no TCP, and still hears its routers.
+// addForwarding writes what must be set before there is a link: the stack forwards whatever
+// is not TCP, and still accepts router advertisements.
 func (g *Guests) addForwarding(p *Plan) {
 	p.add("", "sysctl net.ipv4.ip_forward 1")
 	p.add("", "sysctl net.ipv6.conf.default.accept_ra 2")
 	p.add("", "sysctl net.ipv6.conf.all.forwarding 1")
 }
 
-// addTo writes the link of the guests; fd is its tun, as the holder sees it, and fd + 1 their namespace.
+// addTo writes the guests' link. In the holder fd is its tun, and fd + 1 their namespace.
 func (g *Guests) addTo(p *Plan, fd int, mptcp bool) {
 	p.add("", "link %s tun fd=%d mtu=%d", GuestsLink, fd, g.MTU)
 	p.add("", "sysctl net.ipv6.conf.%s.addr_gen_mode 1", GuestsLink)

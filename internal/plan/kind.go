@@ -13,16 +13,16 @@ import (
 type Kind struct {
 	Name     string
 	Ethernet bool // else IP packets alone
-	MTU      int  // of a link of which nobody said another
+	MTU      int  // of a link if the user gives none
 	MTUMost  int  // that it may have
 	Forms    []string
 	Meaning  string
 }
 
-// None is what is written for no link at all.
+// None is written for no link at all.
 const None = "none"
 
-// KindOf is the kind of that name, or nil.
+// KindOf returns the kind of that name, or nil.
 func KindOf(name string) *Kind {
 	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })
 	if i < 0 {
@@ -31,7 +31,7 @@ func KindOf(name string) *Kind {
 	return &Kinds[i]
 }
 
-// LinkForms are the forms that a --link can take.
+// LinkForms returns the forms of a --link.
 func LinkForms() (forms []string) {
 	for _, k := range Kinds {
 		forms = append(forms, k.Forms...)
@@ -39,8 +39,8 @@ func LinkForms() (forms []string) {
 	return append(forms, None)
 }
 
-// takes says whether the kind is written with that behind its colon: IFNAME, PATH, fd=N, or
-// "" for the name alone.
+// takes reports whether the kind has that form. rest is what follows the colon: IFNAME, PATH,
+// fd=N, or "" for the name alone.
 func (k *Kind) takes(rest string) bool {
 	if rest == "" {
 		return slices.Contains(k.Forms, k.Name)
@@ -48,7 +48,7 @@ func (k *Kind) takes(rest string) bool {
 	return slices.Contains(k.Forms, k.Name+":"+rest)
 }
 
-// expected says how the kind is written, and what it is.
+// expected returns how the kind is written, and what it is, for messages.
 func (k *Kind) expected() string { return strings.Join(k.Forms, ", ") + " for " + k.Meaning }
 
 // parseKind reads KIND[:REST].

@@ -15,35 +15,35 @@ import (
 	"guise/internal/suggest"
 )
 
-// Link is one network interface of the stack, and what it hangs on.
+// Link is one network interface of the stack, and what its other end is.
 type Link struct {
 	Inside  string // its name in the stack: eth0, eth1, ...
-	Kind    string // of its backend; "" until it is known what this user can have
-	Device  string // tap, tun: the host's, by name; "" when FD is one, or guise is to make one
-	Path    string // stream: of the socket, "" when FD is one
+	Kind    string // "" until it is known what this user may have
+	Device  string // tap, tun: the name on the host; "" if FD is given, or guise has to make one
+	Path    string // stream: of the socket; "" if FD is given
 	FD      int    // an open descriptor that guise inherited, or -1
-	MAC     string // of the stack's side; "" lets the holder choose
+	MAC     string // of the stack's side; "": the holder chooses
 	MTU     int    // 0: the default
-	Window  int    // the most that a TCP socket should take in ahead, in bytes; 0: Linux's own
+	Window  int    // the largest receive buffer of a TCP socket, in bytes; 0: Linux's own
 	Offload bool   // segmentation and checksums may be left to the other side
 
 	Addresses []netip.Prefix // of the stack, on this interface
 	Gateways  []netip.Addr   // of its default routes; at most one a family
 
-	Qdisc string // its queueing discipline; "": Linux's own
+	Qdisc string // queueing discipline; "": Linux's own
 
 	Flag  string // what the user wrote
-	Place string // where, if that is a file; "": in flags
+	Place string // where, if in a file; "": in flags
 }
 
-// Auto says whether guise makes the tap and lets the host forward for it.
+// Auto reports whether guise makes the tap and has the host forward for it.
 func (l *Link) Auto() bool { return l.Kind == Tap && l.Device == "" && l.FD < 0 }
 
 var linkOptions = []string{"mac", "mtu", "offload"}
 
 var deviceName = regexp.MustCompile(`^[^\s/:%,]{1,15}$`)
 
-// CheckDevice refuses what cannot be the name of a network interface.
+// CheckDevice refuses a text that cannot be the name of a network interface.
 func CheckDevice(name string) error {
 	if !deviceName.MatchString(name) || name == "." || name == ".." {
 		return fmt.Errorf("%q cannot be the name of a network interface; expected 1 to 15 characters "+
@@ -53,7 +53,7 @@ func CheckDevice(name string) error {
 }
 
 // ParseLinks reads the values of --link. An empty list means one link of a
-// kind that is still to be chosen; the one word "none" means no link at all.
+// kind that is chosen later; the word "none" alone means no link at all.
 func ParseLinks(specs []string, offload bool) ([]*Link, error) {
 	if len(specs) == 0 {
 		return []*Link{{Inside: "eth0", FD: -1, Offload: offload, Flag: "--link"}}, nil
@@ -92,8 +92,8 @@ func CheckNumber(links []*Link) error {
 	return nil
 }
 
-// NewLink is a link that a file describes: kind as in a --link, or empty; place is where
-// that stands.
+// NewLink returns a link of a config. kind is as in a --link, or empty; place is the place
+// in the file.
 func NewLink(inside, kind, place string) (*Link, error) {
 	l := &Link{Inside: inside, FD: -1, Offload: true, Flag: place, Place: place}
 	if err := CheckDevice(inside); err != nil {
@@ -107,7 +107,7 @@ func NewLink(inside, kind, place string) (*Link, error) {
 	return l, nil
 }
 
-// SetOption reads NAME=VALUE, as behind a --link.
+// SetOption reads NAME=VALUE, an option of a --link.
 func (l *Link) SetOption(option string) error {
 	if err := l.parseOptions([]string{option}); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (l *Link) checkMAC() error {
 	return nil
 }
 
-// origin is what the user wrote to cause a line of the plan.
+// origin returns what the user wrote that caused a line of the plan.
 func (l *Link) origin(flag string) string { return cmp.Or(l.Place, flag) }
 
 // MaxLinks is GUISE_MAX_LINKS of include/guise/layout.h.
@@ -169,7 +169,7 @@ func CheckMTU(kind string, mtu int) error {
 	return nil
 }
 
-// AddAddress reads [IFNAME=]ADDR/LEN; without IFNAME the first link is meant.
+// AddAddress reads [IFNAME=]ADDR/LEN; without IFNAME it is for the first link.
 func AddAddress(links []*Link, text string) error {
 	l, text, err := splitLink(links, text)
 	if err != nil {
@@ -272,7 +272,7 @@ func joinPrefixes(prefixes []netip.Prefix) string {
 	return strings.Join(words, ", ")
 }
 
-// addTo writes the link and its addresses and routes, fd as the holder sees it.
+// addTo writes the link with its addresses and routes. fd is the holder's descriptor.
 func (l *Link) addTo(p *Plan, fd int) {
 	text := fmt.Sprintf("link %s %s fd=%d", l.Inside, l.Kind, fd)
 	if l.MAC != "" {

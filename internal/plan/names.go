@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Resolver is a name server of the stack's programs: an address inside the stack, at which the
-// holder passes on what it is asked.
+// Resolver is a name server of the stack's programs: an address inside the stack. The holder
+// passes on the questions that are sent to it.
 type Resolver struct {
 	Address netip.Addr
-	Server  netip.Addr // that is asked, over the stack; invalid: one of the host's
+	Server  netip.Addr // the server that is asked, over the stack; invalid: one of the host's
 }
 
-// Host is a name that the holder knows, which no name server does.
+// Host is a name that the holder knows, and no name server.
 type Host struct {
 	Name    string
 	Address netip.Addr
 }
 
-// Names that a stack's programs know.
+// The names that a stack's programs know.
 const (
 	HostName    = "host.guise.internal"    // the host's localhost
 	GatewayName = "gateway.guise.internal" // the stack's default gateway
@@ -34,8 +34,8 @@ func (r *Run) AddResolver(server netip.Addr) netip.Addr {
 	return address
 }
 
-// AddHosts adds the names of what there is: the host's localhost, when it is relayed, and the
-// default gateways, when the links have theirs.
+// AddHosts adds the names: of the host's localhost if it is relayed, and of the default gateways
+// when the links have theirs.
 func (r *Run) AddHosts(localhost bool) {
 	if localhost {
 		for _, address := range []string{HostAddress, HostAddress6} {
@@ -49,7 +49,7 @@ func (r *Run) AddHosts(localhost bool) {
 				continue
 			}
 			given[g.Is4()] = true
-			// A name cannot say of which link such an address is.
+			// A name cannot tell the link of a link-local address.
 			if !g.IsLinkLocalUnicast() {
 				r.Hosts = append(r.Hosts, Host{GatewayName, g})
 			}
@@ -73,7 +73,7 @@ func (r *Run) addNames(p *Plan) {
 	}
 }
 
-// HostsFile is the names as lines of /etc/hosts.
+// HostsFile returns the names as lines of /etc/hosts.
 func (r *Run) HostsFile() string {
 	text := strings.Builder{}
 	for _, h := range r.Hosts {
@@ -82,8 +82,8 @@ func (r *Run) HostsFile() string {
 	return text.String()
 }
 
-// ResolvConf is the text of the programs' resolv.conf: these servers, and the other lines of
-// the host's.
+// ResolvConf returns the text of the programs' resolv.conf: these servers, and the other lines
+// of the host's file.
 func ResolvConf(servers []netip.Addr, others []string) string {
 	text := strings.Builder{}
 	text.WriteString("# written by guise run\n")

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Impairment is what a path does to the packets of one direction.
+// Impairment has what a path does to the packets of one direction.
 type Impairment struct {
 	Delay time.Duration
 	Loss  float64 // percent
 	Rate  uint64  // bit/s; 0: unlimited
 	Limit uint64  // packets held at most
-	Seed  uint64  // of the losses; 0: another in each run
+	Seed  uint64  // of the losses; 0: a different one in each run
 }
 
 var rateForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)([kmg]?)bit$`)
@@ -55,10 +55,9 @@ func ParseDelay(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// held is the number of packets that the delay itself keeps in the queue when
-// they come at the rate, and a thousand more as the queue before a slow rate:
-// netem's own default of 1000 in all would lose packets that --loss does not
-// account for.
+// held is the limit of the queue: as many packets as the delay keeps in it when
+// they come at the rate, and a thousand more that wait because of the rate. With
+// netem's own limit of 1000, packets would be lost in addition to those of --loss.
 func (i Impairment) held() uint64 {
 	rate := float64(i.Rate)
 	if rate == 0 {
@@ -67,7 +66,7 @@ func (i Impairment) held() uint64 {
 	return 1000 + uint64(math.Ceil(rate*i.Delay.Seconds()/8/1500))
 }
 
-// Netem is the specification of the qdisc, as for the plan's qdisc line.
+// Netem returns the words of the plan's qdisc line.
 func (i Impairment) Netem() string {
 	limit := i.Limit
 	if limit == 0 {
@@ -94,7 +93,7 @@ func formatPercent(loss float64) string {
 	return strconv.FormatFloat(loss, 'f', -1, 64) + "%"
 }
 
-// FormatRate writes a rate as ParseRate reads it.
+// FormatRate returns a rate in the form that ParseRate reads.
 func FormatRate(rate uint64) string {
 	for _, unit := range []struct {
 		size uint64
@@ -107,7 +106,7 @@ func FormatRate(rate uint64) string {
 	return strconv.FormatUint(rate, 10) + "bit"
 }
 
-// String says it in words, for the line that reports the path as ready.
+// String describes it in words, for the line that reports the path as ready.
 func (i Impairment) String() string {
 	words := "delay " + i.Delay.String() + ", loss " + formatPercent(i.Loss)
 	if i.Rate > 0 {

@@ -10,8 +10,8 @@ import (
 	"guise/internal/suggest"
 )
 
-// Path is a stack that passes packets between two taps and delays, loses and
-// slows them on the way, as `guise path` builds it.
+// Path is the stack of `guise path`: it passes packets between two taps, delays them,
+// loses some, and limits their rate.
 type Path struct {
 	Memory uint64
 	Forth  Impairment // from A to B
@@ -74,17 +74,17 @@ func ParseEnd(text string) (End, error) {
 	return e, nil
 }
 
-// Plan writes the plan: links a and b are the ports of a bridge, so that the
-// two ends share a subnet and notice nothing of the stack between them. What
-// goes from A to B leaves the stack at b, and is impaired there.
+// Plan writes the plan. Links a and b are the ports of a bridge, so that the two ends
+// share a subnet and do not notice the stack between them. Packets from A to B leave
+// the stack at b, and are impaired there.
 //
-// Without offloads (offload=off) each frame is one packet: the host splits
-// what its own stack left to segmentation before netem draws for its loss,
-// and the stack merges nothing on receipt.
+// Without offloads (offload=off) each frame is one packet: the host segments its
+// packets before they reach netem, which decides for each packet whether it is lost,
+// and the stack does not merge received packets.
 func (r *Path) Plan(firstFD int) *Plan {
 	p := &Plan{}
 	p.addHead("path", r.Memory, nil)
-	// Bridged packets need neither; they are for a path that also routes.
+	// Bridged packets need neither of these; a path that also routes does.
 	p.add("", "sysctl net.ipv4.ip_forward 1")
 	p.add("", "sysctl net.ipv6.conf.all.forwarding 1")
 	options := " offload=off"

@@ -3,11 +3,11 @@
 // Package plan turns what a user asked for into the plan: the text that tells
 // guise-holder which stack to build (docs/plan.md).
 //
-// Everything a user can type is checked here, before anything on the host is
-// touched; an error names the thing and what would be valid. What only the
-// stack itself can know, whether it has a sysctl of that name for example, is
-// checked by the holder, which answers with the number of the plan's line: so
-// each line remembers what the user wrote to cause it.
+// Everything that a user can write is checked here, before anything on the host is
+// changed. An error names the thing and what would be valid. Some things only the
+// stack knows: whether it has a sysctl of that name, for example. These the holder
+// checks, and its answer has the number of the plan's line. So each line is stored
+// with what the user wrote to cause it.
 package plan
 
 import (
@@ -19,8 +19,8 @@ import (
 // Line is one directive of a plan.
 type Line struct {
 	Text string
-	// Origin is what the user wrote to cause this line ("--netem delay 1ms"),
-	// or "" when guise added it by itself.
+	// Origin is what the user wrote that caused this line ("--netem delay 1ms"),
+	// or "" if guise added it by itself.
 	Origin string
 }
 
@@ -33,7 +33,7 @@ func (p *Plan) add(origin, format string, args ...any) {
 	p.Lines = append(p.Lines, Line{Text: fmt.Sprintf(format, args...), Origin: origin})
 }
 
-// Text is the plan as the holder reads it.
+// Text returns the plan as the holder reads it.
 func (p *Plan) Text() string {
 	var b strings.Builder
 	for _, l := range p.Lines {
@@ -43,7 +43,7 @@ func (p *Plan) Text() string {
 	return b.String()
 }
 
-// Line is the directive of that number, counted from 1 as the holder does.
+// Line returns the directive of that number, counted from 1 as in the holder.
 func (p *Plan) Line(number int) (Line, bool) {
 	if number < 1 || number > len(p.Lines) {
 		return Line{}, false
@@ -57,7 +57,7 @@ type Undo struct {
 	Program, Journal string
 }
 
-// NewUndo refuses paths that a plan, whose words blanks separate, cannot hold.
+// NewUndo refuses paths with blanks, which separate the words of a plan.
 func NewUndo(program, journal string) (*Undo, error) {
 	if err := checkPaths(program, journal); err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func checkPaths(paths ...string) error {
 	return nil
 }
 
-// addHead begins a plan. That the stack boots at a line of its own keeps a
-// failed boot from being blamed on the line after it.
+// addHead begins a plan. The boot of the stack has a line of its own: otherwise a
+// failed boot would be reported for the line after it.
 func (p *Plan) addHead(name string, memory uint64, undo *Undo, more ...string) {
 	p.add("", "name %s", name)
 	p.add("", "memory %s", formatMemory(memory))
@@ -88,7 +88,7 @@ func (p *Plan) addHead(name string, memory uint64, undo *Undo, more ...string) {
 	p.add("", "boot")
 }
 
-// oneLine refuses text that would not stay one line of a plan.
+// oneLine refuses text with control characters, which could end the line of a plan.
 func oneLine(text string) error {
 	for _, r := range text {
 		if unicode.IsControl(r) {

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Publication is a port of the stack that is to be had at an address of the host.
+// Publication is a published port: a port of the stack, and an address and port of the host.
 type Publication struct {
-	Host netip.AddrPort // port 0: one that is free
+	Host netip.AddrPort // port 0: any that is free
 	Port uint16         // of the stack
 	UDP  bool
 	Flag string // what the user wrote
@@ -28,9 +28,9 @@ func (p *Publication) Protocol() string {
 
 const publishForm = "expected [ADDR:]HOSTPORT:PORT[/udp] as in 8080:80, 0.0.0.0:5353:53/udp or [::1]:8080:80"
 
-// ParsePublication reads a value of --publish. Without an address the port is
-// for the host itself, at 127.0.0.1: what others may reach, somebody should
-// have said.
+// ParsePublication reads a value of --publish. Without an address it is 127.0.0.1, so
+// that only the host itself reaches the port. To let other machines reach it, the user
+// must write an address.
 func ParsePublication(text string) (*Publication, error) {
 	p := &Publication{Flag: "--publish " + text}
 	rest, protocol, found := strings.Cut(text, "/")
@@ -83,11 +83,11 @@ func parsePort(text string) (uint16, error) {
 // Relay makes an address inside the stack stand for one of the host.
 type Relay struct {
 	From, To string // ADDR or ADDR:PORT
-	Flag     string // "": guise's own doing
+	Flag     string // what the user wrote; "": guise adds it by itself
 }
 
-// Addresses inside the stack that stand for others. The first two are the host's
-// localhost; name servers have the others.
+// Addresses inside the stack that stand for others. The first two stand for the host's
+// localhost, the others for name servers.
 const (
 	HostAddress  = "169.254.77.1"
 	HostAddress6 = "fd67:7569:7365::1"
@@ -96,7 +96,7 @@ const (
 	firstResolver   = 11
 )
 
-// LocalhostRelays are those by which the host's localhost is reached.
+// LocalhostRelays are the relays to the host's localhost.
 func LocalhostRelays() []Relay {
 	return []Relay{
 		{From: HostAddress, To: "127.0.0.1"},

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Route is one beside those that the gateways make.
+// Route is a route in addition to those of the gateways.
 type Route struct {
 	To, Via, Link string // Via and Link may be "", not both
 	Table         uint32 // 0: the main one
@@ -33,10 +33,10 @@ func (r Route) Check() error {
 	return nil
 }
 
-// Rule has a table of routes used for what matches each of its parts.
+// Rule selects a table of routes for packets that match all of its parts.
 type Rule struct {
 	From, To, In, Out string // "": any
-	Mark, Priority    uint32 // 0: any; before those there are
+	Mark, Priority    uint32 // 0: any mark; a priority before all other rules
 	Table             uint32
 	Origin            string
 }
@@ -68,7 +68,7 @@ type Endpoint struct {
 // Limits of Multipath TCP.
 type Limits struct{ AcceptAddAddr, Subflows int }
 
-// checkPrefix takes an address without a length for one address, as Linux does.
+// checkPrefix takes an address without a length as that address alone, as Linux does.
 func checkPrefix(text string) error {
 	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
 		return nil
@@ -96,7 +96,7 @@ func number(n uint32) string {
 	return fmt.Sprint(n)
 }
 
-// words are a line of those names that have a value.
+// words returns the names that have a value, with their values, as words of a line.
 func words(line string, pairs ...string) string {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {

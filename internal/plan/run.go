@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Run is a stack for one program, as `guise run` builds it.
+// Run is the stack of a `guise run` or of a config.
 type Run struct {
 	Name    string
 	Memory  uint64
@@ -21,7 +21,7 @@ type Run struct {
 	Netem   string // "": none
 	// Privileges are one of Privileges, or "": everything.
 	Privileges string
-	// SetUp says that a program sets the stack up before it is kept, whatever its privileges.
+	// SetUp: a program sets the stack up before it is kept, and may do everything until then.
 	SetUp bool
 	Undo  *Undo
 
@@ -38,12 +38,12 @@ type Run struct {
 	Guests  *Guests  // nil: the program is a member
 	Control *Control // nil: no command can reach it
 
-	// Origin is what the user wrote of a setting, which has the name that it has in a
-	// file; nil: flags.
+	// Origin returns what the user wrote for a setting, by its name in a config. nil: the
+	// settings are flags.
 	Origin func(key, value string) string
 }
 
-// FlagOrigin is the flag of a setting, with its value unless that is "".
+// FlagOrigin returns the flag of a setting, with its value unless that is "".
 func FlagOrigin(key, value string) string {
 	flag, _, _ := strings.Cut(key, ".")
 	return strings.TrimSpace("--" + flag + " " + value)
@@ -58,11 +58,11 @@ func (r *Run) origin(key, value string) string {
 
 // Control is how commands reach the stack.
 type Control struct {
-	Path, Name string            // of the socket, and of the link that is its name, or ""
-	Told       map[string]string // what commands are to know; as words of a plan
+	Path, Name string            // paths of the socket, and of the symbolic link to it, or ""
+	Told       map[string]string // what the holder tells commands, as words of a plan
 }
 
-// NewControl refuses paths that a plan cannot hold.
+// NewControl refuses paths with blanks.
 func NewControl(path, name string) (*Control, error) {
 	if err := checkPaths(path, name); err != nil {
 		return nil, err
@@ -70,13 +70,13 @@ func NewControl(path, name string) (*Control, error) {
 	return &Control{Path: path, Name: name, Told: map[string]string{}}, nil
 }
 
-// Plan writes the plan; the descriptor of link i has the number firstFD + i
-// in the holder; the sockets of the publications follow, the control socket, and
-// what the guests have.
+// Plan writes the plan. In the holder, the descriptor of link i has the number
+// firstFD + i. The sockets of published ports follow, then the control socket and the
+// descriptors for guests.
 //
-// Sysctls come before the links, so that what they say of new interfaces
-// (net.ipv4.conf.default) holds for these; only those of one interface can
-// not, and come last.
+// Sysctls come before the links, so that those for new interfaces
+// (net.ipv4.conf.default) hold for the links. Those of one interface come last,
+// because the interface must exist.
 func (r *Run) Plan(firstFD int) *Plan {
 	p := &Plan{}
 	p.addHead(r.Name, r.Memory, r.Undo, r.addControl(firstFD+len(r.Links)+len(r.Publications))...)
@@ -146,7 +146,7 @@ func (r *Run) Plan(firstFD int) *Plan {
 	return p
 }
 
-// addControl is what is about the holder itself.
+// addControl returns the lines about the holder itself.
 func (r *Run) addControl(fd int) (lines []string) {
 	if r.Control != nil {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("control fd=%d %s %s", fd, r.Control.Path, r.Control.Name)))
@@ -166,9 +166,9 @@ func (r *Run) namesLink(s Sysctl) bool {
 	return false
 }
 
-// addRoutes gives each family the first gateway there is as its default
-// route. Every further gateway serves what is sent from its own link's
-// addresses: a second path for MPTCP, or for a program that binds.
+// addRoutes makes the first gateway of IPv4 and of IPv6 the default route. Each further
+// gateway is for packets that are sent from its own link's addresses: a second path for
+// MPTCP, or for a program that binds a socket.
 func (r *Run) addRoutes(p *Plan) {
 	given := map[bool]bool{} // by Is4
 	for i, l := range r.Links {
@@ -179,7 +179,7 @@ func (r *Run) addRoutes(p *Plan) {
 				p.add(flag, "route default via %s dev %s", g, l.Inside)
 				continue
 			}
-			// Any number will do that is none of Linux's own (253 to 255).
+			// Any number except those that Linux uses itself (253 to 255).
 			table := 100 + i
 			p.add(flag, "route default via %s dev %s table %d", g, l.Inside, table)
 			for _, a := range l.Addresses {
@@ -191,7 +191,7 @@ func (r *Run) addRoutes(p *Plan) {
 	}
 }
 
-// addMPTCP says which addresses are paths, and how many paths there may be.
+// addMPTCP writes which addresses are paths, and how many paths there may be.
 func (r *Run) addMPTCP(p *Plan) {
 	switch {
 	case r.Limits != nil:
@@ -207,8 +207,8 @@ func (r *Run) addMPTCP(p *Plan) {
 	}
 }
 
-// addSubflows makes every address beyond the first link's another path of
-// each MPTCP connection. 8 is the most that Linux takes.
+// addSubflows makes every address except those of the first link another path of each
+// MPTCP connection. Linux accepts at most 8.
 func (r *Run) addSubflows(p *Plan) {
 	for _, l := range r.Links[min(1, len(r.Links)):] {
 		for _, a := range l.Addresses {
@@ -217,6 +217,6 @@ func (r *Run) addSubflows(p *Plan) {
 	}
 }
 
-// CheckNetem refuses a --netem that cannot be one line of a plan; the holder
-// checks its words.
+// CheckNetem refuses a --netem that cannot be one line of a plan. The holder checks its
+// words.
 func CheckNetem(spec string) error { return oneLine(spec) }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Memory of a stack: what it gets, the least it boots in, and the most that
-// fits its region of addresses (lib/region/create.c).
+// The memory of a stack: the default, the least with which it boots, and the most that
+// fits into the addresses of a region (lib/region/create.c).
 const (
 	DefaultMemory = 256 << 20
 	LeastMemory   = 32 << 20
@@ -27,8 +27,7 @@ func (s Sysctl) String() string { return s.Key + "=" + s.Value }
 
 var sysctlKey = regexp.MustCompile(`^[A-Za-z0-9_-]+([./][A-Za-z0-9_-]+)+$`)
 
-// ParseSysctl reads KEY=VALUE. Whether the stack has that key, only the
-// stack knows.
+// ParseSysctl reads KEY=VALUE. Only the stack knows whether it has that key.
 func ParseSysctl(text string) (Sysctl, error) {
 	key, value, ok := strings.Cut(text, "=")
 	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
@@ -44,7 +43,7 @@ func ParseSysctl(text string) (Sysctl, error) {
 	return Sysctl{key, value}, nil
 }
 
-// names says whether one of the words that the key consists of is word.
+// names reports whether word is one of the words of the key.
 func (s Sysctl) names(word string) bool {
 	for _, part := range strings.FieldsFunc(s.Key, func(r rune) bool { return r == '.' || r == '/' }) {
 		if part == word {
@@ -74,7 +73,7 @@ func ParseMemory(text string) (uint64, error) {
 	return n, nil
 }
 
-// formatMemory writes a size as the plan wants it.
+// formatMemory returns a size in the plan's form.
 func formatMemory(n uint64) string {
 	if n%(1<<20) == 0 {
 		return fmt.Sprintf("%dM", n>>20)
@@ -82,10 +81,10 @@ func formatMemory(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// Privileges are what programs may have on a stack, the default first.
+// Privileges are the values of the setting of that name, with the default first.
 var Privileges = []string{"all", "host"}
 
-// CheckPrivileges refuses what is none of them.
+// CheckPrivileges refuses any other value.
 func CheckPrivileges(text string) error {
 	if !slices.Contains(Privileges, text) {
 		return fmt.Errorf("%q are no privileges; expected all (every program may do everything on the stack) "+
@@ -96,7 +95,7 @@ func CheckPrivileges(text string) error {
 
 var stackName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$`)
 
-// CheckName refuses what cannot be the name of a stack.
+// CheckName refuses a text that cannot be the name of a stack.
 func CheckName(name string) error {
 	if !stackName.MatchString(name) {
 		return fmt.Errorf("%q cannot be the name of a stack; expected 1 to 32 letters, digits, '.', '_' or '-', "+

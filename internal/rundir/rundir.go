@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package rundir is the folder in which guise keeps, for each user, what lasts as long as
-// stacks do: journals of what was changed on the host (internal/hostnet/journal), and
-// the sockets through which commands reach holders (internal/holder).
+// Package rundir has the runtime folder of a user. It has files that last as long as stacks:
+// journals of what was changed on the host (internal/hostnet/journal), and the sockets
+// through which commands reach holders (internal/holder).
 //
-// It is $GUISE_RUNDIR, or /run/guise where the user may write there, or else
-// $XDG_RUNTIME_DIR/guise, or /tmp/guise-UID. A folder that guise has made exists only while
-// there is something in it, and is marked by the sticky bit; one that was there before is never
-// removed. Its lock is flock(2) on the folder itself, so that not even a lock file is
-// left behind. No other user may write in it: a folder in /tmp could be anybody's.
+// It is $GUISE_RUNDIR; otherwise /run/guise if the user may write there, otherwise
+// $XDG_RUNTIME_DIR/guise, otherwise /tmp/guise-UID. guise marks a folder that it has made by
+// the sticky bit, and removes it when it is empty; it never removes one that was there before.
+// The lock is flock(2) on the folder itself, so that no lock file is left behind. No other
+// user may be able to write in it: a folder in /tmp could belong to any user.
 package rundir
 
 import (
@@ -23,15 +23,16 @@ import (
 
 const systemDirectory = "/run/guise"
 
-// madeByGuise is the mark of a folder that guise has made, and removes: mkdir(2) sets it at
-// once, and for one user's folder it means nothing else (holder/control/run_folder.c).
+// madeByGuise is the mode bit of a folder that guise has made, and may remove. mkdir(2) sets it
+// at once. In a folder in which only one user writes it has no other effect
+// (holder/control/run_folder.c).
 const madeByGuise = unix.S_ISVTX
 
-// lockPatience is how long to wait for another guise that holds the lock. It
-// holds it for some milliseconds, so one that still has it then is stuck.
+// lockPatience is how long to wait for another guise that holds the lock. A guise holds it
+// for some milliseconds, so one that still holds it after this time is stopped or hangs.
 const lockPatience = 10 * time.Second
 
-// ErrNone is returned when no folder exists, and none was to be made.
+// ErrNone is returned by LockExisting when there is no folder.
 var ErrNone = errors.New("there is no runtime folder")
 
 // Locked is the folder, locked by this process.
@@ -40,7 +41,7 @@ type Locked struct {
 	fd   int
 }
 
-// Path is the path of this user's folder.
+// Path returns the path of this user's folder.
 func Path() string {
 	if dir := os.Getenv("GUISE_RUNDIR"); dir != "" {
 		if absolute, err := filepath.Abs(dir); err == nil {
@@ -66,10 +67,10 @@ func Lock() (*Locked, error) {
 	path := Path()
 	for {
 		if err := unix.Mkdir(path, 0o700|madeByGuise); err != nil && err != unix.EEXIST {
-			return nil, fmt.Errorf("cannot make %s, where guise keeps account of its stacks, and of what it changes on the host: %w; "+
+			return nil, fmt.Errorf("cannot make %s, where guise notes its stacks, and what it changes on the host: %w; "+
 				"nothing was changed ($GUISE_RUNDIR names another place)", path, err)
 		}
-		// Another guise may remove the folder between the two.
+		// Another guise may remove the folder after it was made and before it is locked.
 		l, err := LockExisting(path)
 		if !errors.Is(err, ErrNone) {
 			return l, err
@@ -100,8 +101,8 @@ func LockExisting(path string) (*Locked, error) {
 	}
 }
 
-// acquire waits for the lock, and says whether the folder it was taken on
-// still is the one that has the path.
+// acquire waits for the lock, and reports whether the path still leads to the locked
+// folder.
 func (l *Locked) acquire(deadline time.Time) (bool, error) {
 	for {
 		err := unix.Flock(l.fd, unix.LOCK_EX|unix.LOCK_NB)
@@ -112,7 +113,7 @@ func (l *Locked) acquire(deadline time.Time) (bool, error) {
 			return false, fmt.Errorf("cannot lock %s: %w", l.path, err)
 		}
 		if time.Now().After(deadline) {
-			return false, fmt.Errorf("%s has been locked for %v by another guise that does not go on; "+
+			return false, fmt.Errorf("%s has been locked for %v by another guise that is stopped or hangs; "+
 				"`fuser %s` names it", l.path, lockPatience, l.path)
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -121,17 +122,17 @@ func (l *Locked) acquire(deadline time.Time) (bool, error) {
 	if err := unix.Fstat(l.fd, &ours); err != nil {
 		return false, fmt.Errorf("cannot read %s: %w", l.path, err)
 	}
-	// First of all: one that was removed meanwhile may have been anybody's.
+	// First of all, because the folder may have been removed and made again by another user.
 	if err := unix.Lstat(l.path, &there); err != nil || ours.Ino != there.Ino || ours.Dev != there.Dev {
 		return false, nil
 	}
 	if ours.Uid != uint32(os.Geteuid()) {
-		// Its owner could have us undo, and delete, what a journal there names.
+		// By a journal in it, its owner could make guise change and delete things.
 		return false, fmt.Errorf("%s belongs to user %d, not to you (%d); remove it, or name another place in $GUISE_RUNDIR",
 			l.path, ours.Uid, os.Geteuid())
 	}
 	if ours.Mode&0o002 != 0 {
-		return false, fmt.Errorf("%s may be written by anybody (mode %o); `chmod o-w %s` makes it yours alone",
+		return false, fmt.Errorf("other users may write in %s (mode %o); `chmod o-w %s` forbids that",
 			l.path, ours.Mode&0o7777, l.path)
 	}
 	return true, nil

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Near returns the words of valid that lie nearest to word, at most three, and
-// none when nothing is near: about one letter in three may differ.
+// Near returns the words of valid that are most similar to word: at most three, or none
+// if no word is similar. About one letter in three may differ.
 func Near(word string, valid []string) []string {
 	limit := max(1, len(word)/3)
 	type candidate struct {
@@ -25,7 +25,7 @@ func Near(word string, valid []string) []string {
 	sort.SliceStable(found, func(i, k int) bool { return found[i].distance < found[k].distance })
 	var near []string
 	for _, c := range found {
-		// Only the nearest are worth naming: a farther one is noise.
+		// Only the most similar words: a less similar one would not help.
 		if c.distance == found[0].distance && len(near) < 3 {
 			near = append(near, c.word)
 		}
@@ -33,8 +33,8 @@ func Near(word string, valid []string) []string {
 	return near
 }
 
-// Hint is the end of an error message that names word as unknown: the near
-// words when there are some, else all that are valid.
+// Hint returns the end of an error message about an unknown word: the similar words if
+// there are some, otherwise all that are valid.
 func Hint(word string, valid []string) string {
 	if near := Near(word, valid); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"
@@ -42,8 +42,8 @@ func Hint(word string, valid []string) string {
 	return "valid are " + strings.Join(valid, ", ")
 }
 
-// distance is the number of letters to insert, delete, replace or swap with
-// the neighbour in order to turn a into b.
+// distance is how many letters have to be inserted, deleted, replaced or swapped with
+// the next one to turn a into b.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for k := range last {

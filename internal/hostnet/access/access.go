@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package access says what this user may do to the host, and is the error of
-// one who may not.
+// Package access has what this user may do to the host, and the error for what
+// the user may not.
 package access
 
 import (
@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refusal is an error that the user can mend by asking for something else.
+// Refusal is an error that does not occur if the user asks for something else.
 type Refusal struct{ error }
 
 func (r Refusal) Unwrap() error { return r.error }
 
-// Refuse is a Refusal with this sentence.
+// Refuse returns a Refusal with this sentence.
 func Refuse(format string, args ...any) error {
 	return Refusal{fmt.Errorf(format, args...)}
 }
 
-// Capability says whether this thread has the capability (unix.CAP_...).
+// Capability reports whether this thread has the capability (unix.CAP_...).
 func Capability(number int) bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

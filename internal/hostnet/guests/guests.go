@@ -2,13 +2,13 @@
 
 // Package guests makes the namespace of guests.
 //
-// Guests are in a network namespace of their own (plan.Guests, holder/guests/guests.c). It is made
-// by a process that guise starts, which is the first in it: with a user namespace where this
-// user may not make one without. It sets up what is there, hands over descriptors of all
-// that is needed of it, and ends; the namespace lasts while these, or guests, are there.
+// Guests are in a network namespace of their own (plan.Guests, holder/guests/guests.c). A process
+// that guise starts makes it, with a user namespace if this user may not make one without. That
+// process sets the namespace up, passes on the descriptors that are needed, and ends. The
+// namespace lasts while there are copies of these descriptors, or guests.
 //
-// A user namespace maps the user and the group of the user to themselves, and nobody else: the program
-// is the same user in it, and what would gain privileges by setuid does not.
+// The user namespace maps only the user and the user's group, each to itself: the program has the
+// same user id in it, and a setuid program gains no privileges.
 package guests
 
 import (
@@ -31,10 +31,10 @@ import (
 	"guise/internal/plan"
 )
 
-// Make is the first argument of guise when it is to set up a namespace of guests.
+// Make is the first argument of guise when it has to set up a namespace of guests.
 const Make = "make-guests"
 
-// deviceName is the tun, in their namespace.
+// deviceName is the name of the tun in the guests' namespace.
 const deviceName = "eth0"
 
 const queue = 2000 // packets
@@ -47,7 +47,7 @@ type Namespace struct {
 }
 
 // Propose chooses the addresses of guests on a stack with these links, which have
-// theirs already. Nothing is changed on the host.
+// their addresses already. It changes nothing on the host.
 func Propose(links []*plan.Link) (*plan.Guests, error) {
 	s, err := survey.Host()
 	if err != nil {
@@ -117,8 +117,8 @@ func Open(g *plan.Guests) (*Namespace, error) {
 	return n, err
 }
 
-// receive hears what the process in the namespace has to say: descriptors, or
-// what went wrong.
+// receive reads the answer of the process in the namespace: descriptors, or the
+// reason of a failure.
 func receive(socket int, user bool) (*Namespace, error) {
 	text, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(3*4))
 	n, length, _, _, err := unix.Recvmsg(socket, text, control, unix.MSG_CMSG_CLOEXEC)
@@ -148,8 +148,8 @@ func receive(socket int, user bool) (*Namespace, error) {
 	return result, nil
 }
 
-// Enter is the namespace of guests that somebody else has made: net is its
-// descriptor, and the user namespace that it belongs to is found by that.
+// Enter returns a namespace of guests that exists already. net is its descriptor,
+// by which the user namespace is found that it belongs to.
 func Enter(net *os.File) (*Namespace, error) {
 	fd, err := unix.IoctlRetInt(int(net.Fd()), unix.NS_GET_USERNS)
 	if err != nil {
@@ -168,7 +168,7 @@ func Enter(net *os.File) (*Namespace, error) {
 	return n, nil
 }
 
-// RunMake is what the first process in a namespace of guests does: args is the
+// RunMake runs in the process that makes a namespace of guests: args is the
 // plan.Guests, descriptor 3 the socket to guise.
 func RunMake(args []string) error {
 	const socket = 3
@@ -193,8 +193,7 @@ func RunMake(args []string) error {
 	return unix.Sendmsg(socket, []byte("made"), unix.UnixRights(fds...), nil, 0)
 }
 
-// setUp makes the tun with all that belongs to it, and returns it with both
-// namespaces.
+// setUp makes and configures the tun, and returns it with both namespaces.
 func setUp(g *plan.Guests) (files []*os.File, err error) {
 	tun, err := tap.Open(plan.Tun, deviceName)
 	if err != nil {
@@ -207,16 +206,16 @@ func setUp(g *plan.Guests) (files []*os.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nothing holds a sender of datagrams back but this queue.
+	// Only this queue slows a sender of datagrams down.
 	if err := netlink.LinkSetTxQLen(device, queue); err != nil {
 		return nil, fmt.Errorf("cannot give %s a queue of %d: %w", deviceName, queue, err)
 	}
 	if err := netlink.LinkSetMTU(device, g.MTU); err != nil {
 		return nil, fmt.Errorf("cannot give %s an MTU of %d: %w", deviceName, g.MTU, err)
 	}
-	// No addresses but those that it is given, so that nothing is sent on its own.
+	// No link-local address: the kernel would send packets of its own for it.
 	sysctl.Host.Write("net/ipv6/conf/"+deviceName+"/addr_gen_mode", "1")
-	// On its stack, every program may have every port, and ping.
+	// As on a stack, every program may bind every port, and ping.
 	sysctl.Host.Write("net/ipv4/ip_unprivileged_port_start", "0")
 	sysctl.Host.Write("net/ipv4/ping_group_range", fmt.Sprintf("%d %d", os.Getegid(), os.Getegid()))
 	for _, s := range g.Sysctls {
@@ -266,7 +265,7 @@ func addRoute(device netlink.Link, to netip.Prefix) error {
 	return nil
 }
 
-// Try makes a namespace of guests as a run would, and lets it go at once.
+// Try makes a namespace of guests as a run would, and closes it at once.
 func Try() error {
 	g, err := Propose(nil)
 	if err != nil {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package journal keeps account of what guise changes on the host, so that it
-// can be undone by whoever is left to do it.
+// Package journal lists what guise changes on the host, so that any later guise
+// process can undo it.
 //
-// A journal is a small JSON file. It is written before the first change it
-// names is made, and removed after the last was undone, so at every moment it
-// names all there is to undo, and perhaps some changes that were never made:
-// undoing a step is therefore idempotent.
+// A journal is a small JSON file. It is written before the first change that it
+// names is made, and removed after the last was undone. So at every moment it
+// names all changes that have to be undone, and perhaps some that were never
+// made. To undo a step twice, or one that was not made, therefore has no effect.
 //
 // The owner of a journal is the process that will undo it: first `guise run`
-// itself, then the holder of the stack, whose last act it is. When the owner
-// is gone and the journal is not, the owner was killed: the next guise command
-// undoes it (hostnet.Sweep).
+// itself, then the holder of the stack, which does so before it ends. When the
+// owner is gone and the journal is there, the owner was killed: the next guise
+// command undoes it (hostnet.Sweep).
 //
-// All journals of a user lie in one directory, and everything happens under
-// its lock. A sysctl can be needed by several stacks: each notes it with the
-// value from before the first of them (Adopt), and only the last one writes
-// that back (Shared).
+// All journals of a user are in one folder, and are read and written under its
+// lock. Several stacks may need one sysctl. Each writes it down with the value
+// from before the first of them (Adopt), and only the last one restores that
+// value (Shared).
 package journal
 
 import (
@@ -33,7 +33,7 @@ import (
 	"guise/internal/rundir"
 )
 
-// ErrNone is returned when there is no folder that journals could be in.
+// ErrNone is returned when there is no folder for journals, and so no journal.
 var ErrNone = rundir.ErrNone
 
 // Locked is the folder of the journals, locked by this process.
@@ -57,11 +57,11 @@ func LockExisting(path string) (*Locked, error) {
 // Kinds of steps.
 const (
 	Table  = "table"  // Family, Name: an nftables table to delete
-	Sysctl = "sysctl" // Key, Set, Old: to write Old again where Set still stands
+	Sysctl = "sysctl" // Key, Set, Old: to write Old again if the value is still Set
 	Device = "device" // Name, Index: a tap to delete
 )
 
-// Step is one change, and what is needed to undo it.
+// Step is one change, with what is needed to undo it.
 type Step struct {
 	Kind   string `json:"kind"`
 	Family string `json:"family,omitempty"` // "ip" or "ip6"
@@ -72,12 +72,12 @@ type Step struct {
 	Old    string `json:"old,omitempty"`
 }
 
-// Journal is one stack's account of the host.
+// Journal has the changes for one stack.
 type Journal struct {
 	Version      int      `json:"version"`
 	Owner        Process  `json:"owner"`
-	Boot         string   `json:"boot"`          // the host's boot that this happened in
-	PIDNamespace uint64   `json:"pid_namespace"` // that Owner's pid belongs to
+	Boot         string   `json:"boot"`          // the host's boot in which they were made
+	PIDNamespace uint64   `json:"pid_namespace"` // to which Owner's pid belongs
 	Namespace    netns.ID `json:"network_namespace"`
 	Steps        []Step   `json:"steps"`
 
@@ -89,8 +89,8 @@ const (
 	suffix  = ".json"
 )
 
-// New is an empty journal of the calling process, not yet written. Its ID is
-// base, or base with a number when a journal of that ID exists.
+// New returns an empty journal of the calling process, not yet written. Its ID is
+// base, or base with a number if a journal of that ID exists.
 func (l *Locked) New(base string) (*Journal, error) {
 	here, err := here()
 	if err != nil {
@@ -118,19 +118,19 @@ func (l *Locked) New(base string) (*Journal, error) {
 	}
 }
 
-// ID is the journal's own name, unique among those that exist.
+// ID is the name of the journal, which no other one has.
 func (j *Journal) ID() string { return strings.TrimSuffix(filepath.Base(j.path), suffix) }
 
 // Path is the journal's file.
 func (j *Journal) Path() string { return j.path }
 
-// Save writes the journal, whole or not at all.
+// Save writes the journal. After a failure the old text is still there.
 func (l *Locked) Save(j *Journal) error {
 	text, err := json.MarshalIndent(j, "", "\t")
 	if err != nil {
 		return err
 	}
-	// Not Path() itself: a full disk must not cost us the old text.
+	// Not to Path() itself: on a full disk the old text would be lost.
 	draft := j.path + ".new"
 	if err = os.WriteFile(draft, append(text, '\n'), 0o600); err == nil {
 		err = os.Rename(draft, j.path)
@@ -142,8 +142,8 @@ func (l *Locked) Save(j *Journal) error {
 	return nil
 }
 
-// HandOver makes another process the owner of the journal at path. That the
-// journal is gone already (the new owner was quick) is no error.
+// HandOver makes another process the owner of the journal at path. It is no error
+// if the new owner has undone and removed it already.
 func (l *Locked) HandOver(j *Journal, pid int) error {
 	if _, err := os.Lstat(j.path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -156,7 +156,7 @@ func (l *Locked) HandOver(j *Journal, pid int) error {
 	return l.Save(j)
 }
 
-// Remove deletes the journal: all is undone.
+// Remove deletes the journal, when everything is undone.
 func (l *Locked) Remove(j *Journal) error {
 	if err := os.Remove(j.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -164,8 +164,8 @@ func (l *Locked) Remove(j *Journal) error {
 	return nil
 }
 
-// Load reads the journal at path, which must lie in the locked directory; an
-// error that wraps fs.ErrNotExist when there is none.
+// Load reads the journal at path, which must be in the locked folder. If there is
+// none, the error wraps fs.ErrNotExist.
 func (l *Locked) Load(path string) (*Journal, error) {
 	text, err := os.ReadFile(filepath.Join(l.Path(), filepath.Base(path)))
 	if err != nil {
@@ -204,8 +204,8 @@ func (l *Locked) List() ([]*Journal, error) {
 	return journals, errors.Join(failed...)
 }
 
-// Adopt takes over the sysctls that other journals of the same network
-// namespace name: from now on this one needs them too.
+// Adopt copies the sysctls of other journals of the same network namespace: from
+// now on this one needs them, too.
 func (j *Journal) Adopt(others []*Journal) {
 	for _, other := range others {
 		if other.path == j.path || other.Namespace != j.Namespace {
@@ -219,7 +219,7 @@ func (j *Journal) Adopt(others []*Journal) {
 	}
 }
 
-// Shared says whether a journal other than j needs the sysctl as well.
+// Shared reports whether a journal other than j needs the sysctl as well.
 func (j *Journal) Shared(others []*Journal, key string) bool {
 	for _, other := range others {
 		if other.path == j.path || other.Namespace != j.Namespace {
@@ -242,15 +242,15 @@ func (j *Journal) Sysctl(key string) (Step, bool) {
 	return Step{}, false
 }
 
-// Expired says whether a boot of the host lies between the journal and now:
-// nothing it names exists any more.
+// Expired reports whether the host has booted since the journal was written: then
+// nothing that it names exists any more.
 func (j *Journal) Expired() bool {
 	here, err := here()
 	return err == nil && here.boot != j.Boot
 }
 
-// Abandoned says whether the owner is gone. A pid of another pid namespace
-// says nothing here: such a journal is left to its own.
+// Abandoned reports whether the owner is gone. That is not known if its pid belongs
+// to another PID namespace: the journal is left to guise commands in that one.
 func (j *Journal) Abandoned() bool {
 	here, err := here()
 	if err != nil || here.pids != j.PIDNamespace {
@@ -259,7 +259,7 @@ func (j *Journal) Abandoned() bool {
 	return !j.Owner.Alive()
 }
 
-// place is what stays the same during a process's life.
+// place is the boot and the PID namespace of this process, which never change.
 type place struct {
 	boot string
 	pids uint64

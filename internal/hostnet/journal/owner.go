@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process names a process for good: a pid is used again, together with the
-// time of its start it is not.
+// Process identifies a process. The host uses a pid again, but not a pid together
+// with the time at which the process started.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // field 22 of /proc/PID/stat
 }
 
-// ProcessOf is the process that has this pid now.
+// ProcessOf returns the process that has this pid now.
 func ProcessOf(pid int) (Process, error) {
 	start, _, err := readStat(pid)
 	if err != nil {
@@ -30,8 +30,8 @@ func ProcessOf(pid int) (Process, error) {
 	return Process{pid, start}, nil
 }
 
-// Alive says whether the process still runs. A zombie does not: its
-// descriptors are closed, only its parent has not looked yet.
+// Alive reports whether the process still runs. A zombie does not: its descriptors
+// are closed, and only its parent has not waited for it yet.
 func (p Process) Alive() bool {
 	start, state, err := readStat(p.PID)
 	if err != nil {
@@ -45,8 +45,8 @@ func readStat(pid int) (start uint64, state byte, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	// The second field is the program's name in parentheses, and may itself
-	// hold blanks and parentheses; the third is the state.
+	// The second field is the program's name in parentheses, which may itself
+	// have blanks and parentheses; the third is the state.
 	end := bytes.LastIndexByte(text, ')')
 	fields := strings.Fields(string(text[end+1:]))
 	if end < 0 || len(fields) < 20 {

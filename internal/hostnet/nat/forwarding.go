@@ -11,27 +11,28 @@ import (
 	"guise/internal/hostnet/sysctl"
 )
 
-// Forwarding is what the host needs in order to pass packets between the
-// stacks' taps and its other interfaces, and no more than that.
+// Forwarding has the sysctls that the host needs to pass packets between the
+// stacks' taps and its other interfaces, and no others.
 //
-// IPv4 asks the interface that a packet came in on, so every interface that
-// does not forward yet is told to. For IPv6, kernels from 6.17 on have the
-// same in force_forwarding. Older ones know only a switch for all, and an
-// interface that forwards stops listening to router advertisements unless its
-// accept_ra is 2: the host would lose its own default route.
+// For IPv4, the sysctl of the interface on which a packet came decides. So every
+// interface that does not forward yet is set to do so. For IPv6, kernels from
+// 6.17 on have the same sysctl, named force_forwarding. Older kernels have only
+// one switch for all interfaces. With it on, an interface no longer accepts router
+// advertisements unless its accept_ra is 2: the host would lose its own default
+// route.
 //
-// A host that was no router must not become one between its other interfaces:
-// closed are those that forward only because of guise, and the firewall lets
-// nothing through from them but to a stack.
+// A host that was no router must not become one between its other interfaces.
+// Closed are the interfaces that forward only because of guise: the firewall
+// passes nothing from them except to a stack.
 type Forwarding struct {
-	Steps   []journal.Step // new ones, in the order of their making
-	Writes  []journal.Step // those of old and new that do not stand yet
+	Steps   []journal.Step // the new steps, in the order in which they are made
+	Writes  []journal.Step // old and new steps whose value is not set yet
 	Closed4 []string
 	Closed6 []string
 }
 
-// Forward finds what must change; interfaces are those of the host
-// beside the taps. j holds what earlier stacks have changed already.
+// Forward finds what must change. interfaces are those of the host, without the
+// taps. j has what earlier stacks have changed already.
 func Forward(s sysctl.Directory, j *journal.Journal, interfaces []string, ipv6 bool) (*Forwarding, error) {
 	f := &Forwarding{}
 	for _, name := range interfaces {
@@ -74,7 +75,7 @@ func Forward(s sysctl.Directory, j *journal.Journal, interfaces []string, ipv6 b
 				return nil, err
 			}
 		}
-		// The switch for all, turned off again, turns off this one too.
+		// When the switch for all is turned off again, it turns this one off, too.
 		if now, _ := s.Read(conf + "/forwarding"); now == "1" && before == "0" {
 			f.Steps = append(f.Steps, journal.Step{Kind: journal.Sysctl, Key: conf + "/forwarding", Set: "0", Old: "1"})
 		}
@@ -87,12 +88,12 @@ func Forward(s sysctl.Directory, j *journal.Journal, interfaces []string, ipv6 b
 	return f, nil
 }
 
-// want notes that key must have the value, and says whether it is guise that
-// gave, or gives, it that value.
+// want adds a step that gives key the value. It reports whether guise has given, or
+// will give, it that value.
 func (f *Forwarding) want(s sysctl.Directory, j *journal.Journal, key, value string) (bool, error) {
 	now, err := s.Read(key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // the interface is gone, or has no such protocol
+		return false, nil // the interface is gone, or does not have this protocol
 	}
 	if err != nil {
 		return false, fmt.Errorf("cannot read %s: %w", key, err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package nat has the host forward packets of stacks and translate their
-// addresses, and nothing else.
+// Package nat has the firewall and the sysctls by which the host forwards the
+// packets of stacks and translates their addresses.
 package nat
 
 import (
@@ -16,8 +16,8 @@ import (
 	"guise/internal/hostnet/tap"
 )
 
-// Table is what the firewall must do for one stack and one IP version. Each
-// stack has tables of its own, so that taking them back touches nothing else:
+// Table is an nftables table for one stack and one IP version. Each stack has
+// tables of its own, so that deleting them changes nothing else:
 //
 //	table ip guise_NAME {
 //		chain postrouting {
@@ -32,13 +32,13 @@ import (
 //		}
 //	}
 //
-// Stacks reach one another untranslated. An accept of this table does not
-// overrule the drop of another one.
+// Packets between stacks are not translated. An accept in this table does not
+// overrule a drop in another one.
 type Table struct {
 	Name   string
 	Family nftables.TableFamily
 	Taps   []string
-	Stacks []netip.Prefix // the subnets, each as wide as the stack's address says
+	Stacks []netip.Prefix // the subnets of the stack's addresses
 	Closed []string       // interfaces that forward for stacks only
 }
 
@@ -84,7 +84,7 @@ func (t Table) Add() error {
 	return nil
 }
 
-// Delete deletes a table; that there is none is no error.
+// Delete deletes a table. It is no error if there is none.
 func Delete(family, name string) error {
 	for number, word := range familyNames {
 		if word != family {
@@ -97,7 +97,7 @@ func Delete(family, name string) error {
 		c.DelTable(&nftables.Table{Name: name, Family: number})
 		err = c.Flush()
 		for _, none := range []error{unix.ENOENT, unix.EINVAL, unix.EOPNOTSUPP, unix.EPROTONOSUPPORT} {
-			// The last three: a kernel without nf_tables.
+			// The last three are those of a kernel without nf_tables.
 			if errors.Is(err, none) {
 				return nil
 			}
@@ -110,8 +110,8 @@ func Delete(family, name string) error {
 	return fmt.Errorf("unknown family %q of the nftables table %s", family, name)
 }
 
-// exactly and wildcard are what an interface's name is compared with: the
-// register holds all 16 bytes of it, and a shorter comparison is a prefix's.
+// exactly and wildcard return the bytes that the name of an interface is compared with.
+// The register has all 16 bytes of the name; fewer bytes compare its beginning.
 func exactly(name string) []byte {
 	whole := make([]byte, unix.IFNAMSIZ)
 	copy(whole, name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package netns runs things in network namespaces that are not this process's.
+// Package netns runs functions in other network namespaces than this process's.
 package netns
 
 import (
@@ -15,16 +15,16 @@ import (
 	"guise/internal/hostnet/access"
 )
 
-// Where `ip netns add` keeps its namespaces.
+// The folder in which `ip netns add` has its namespaces.
 const namedNamespaces = "/run/netns"
 
-// Run runs f on a thread of its own in the network namespace that the open
-// file is, and waits for it.
+// Run runs f on a thread of its own, in the network namespace of the open file, and
+// waits for it.
 func Run(file *os.File, f func() error) error {
 	result := make(chan error)
 	go func() {
-		// Never unlocked: the thread ends with its goroutine, and no other
-		// finds itself in a foreign namespace.
+		// Never unlocked: so the thread ends with its goroutine, and no other
+		// goroutine runs in that namespace.
 		runtime.LockOSThread()
 		if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
 			result <- err
@@ -35,7 +35,7 @@ func Run(file *os.File, f func() error) error {
 	return <-result
 }
 
-// Open opens a namespace by the name `ip netns` knows it by.
+// Open opens a namespace by its name of `ip netns`.
 func Open(name string) (*os.File, error) {
 	file, err := os.Open(filepath.Join(namedNamespaces, name))
 	if errors.Is(err, os.ErrNotExist) {
@@ -61,9 +61,9 @@ func namespaceNames() []string {
 	return names
 }
 
-// Visit runs f in the network namespace that a thread was in once (Current).
-// A namespace that nobody is in and that has no name is gone, and what was in
-// it too: then f is not run.
+// Visit runs f in the network namespace that Current returned once. If that has no
+// name and no process is in it any more, it is gone with all that was in it, and f
+// is not run.
 func Visit(wanted ID, f func() error) error {
 	current, err := Current()
 	if err != nil {
@@ -105,8 +105,8 @@ func Visit(wanted ID, f func() error) error {
 	return nil
 }
 
-// ID names a network namespace. Inode numbers are used again; the
-// cookie is not, but kernels before 5.14 have none (0).
+// ID identifies a network namespace. The host uses inode numbers again. It never
+// uses a cookie again, but kernels before 5.14 have none (0).
 type ID struct {
 	Inode  uint64 `json:"inode"`
 	Cookie uint64 `json:"cookie,omitempty"`

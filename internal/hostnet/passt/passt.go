@@ -20,25 +20,25 @@ import (
 	"guise/internal/plan"
 )
 
-// passt carries a stack's frames without any privilege: it takes them apart,
-// and opens sockets of the host's own for what is in them.
+// passt needs no privilege: it reads the packets in a stack's frames, and opens
+// sockets of the host for the connections and datagrams in them.
 //
-// It inherits one end of a socket pair, and ends when the last copy of the
-// other is closed: with the stack, however that ends. It puts itself into the
-// background once it is ready, in a session of its own, so that it is no child
-// of the program, and Ctrl-C does not reach it. Addresses are told to both
-// sides beforehand, so nothing has to be asked for over the link.
+// It inherits one end of a socket pair, and ends when the last copy of the other
+// end is closed: with the stack, however the stack ends. When it is ready it goes
+// into the background, in a session of its own. So it is not a child of the
+// program, and Ctrl-C does not end it. Both sides get their addresses when they
+// start, so that neither has to ask for them over the link.
 
-// patience is how long passt may take until it is ready: some 20 ms.
+// patience is how long passt may take until it is ready; it takes some 20 ms.
 const patience = 20 * time.Second
 
-// mostQueue is how much a socket to or from passt is to hold; the host's
-// net.core.wmem_max may allow less. What passt cannot write it drops, and sends
-// again only after two seconds, so a connection must not be allowed to have more
-// under way than fits.
+// mostQueue is the size of the queue of each of the two sockets; the host's
+// net.core.wmem_max may allow less. passt drops what it cannot write, and sends it
+// again only after two seconds. So a connection must not be allowed to send more
+// at a time than fits into the queue.
 const mostQueue = 4 << 20
 
-// Find is passt's path.
+// Find returns the path of passt.
 func Find() (string, error) {
 	path, err := exec.LookPath("passt")
 	if err == nil {
@@ -49,8 +49,8 @@ func Find() (string, error) {
 		"or use sudo, --link tap:IFNAME with a tap of your own, or --link none for a stack with lo only")
 }
 
-// Propose chooses the addresses of a link through passt: those that a tap
-// would get. The gateway is passt itself.
+// Propose chooses the addresses of a link through passt: the same that a tap would
+// get. The gateway is passt itself.
 func Propose(s *survey.Survey, l *plan.Link) error {
 	if len(l.Addresses) > 0 {
 		given := map[bool]bool{} // by Is4
@@ -110,7 +110,7 @@ func arguments(l *plan.Link) []string {
 	return argv
 }
 
-// giveQueues has the sockets hold as much as they may, which is returned.
+// giveQueues makes the queues of the sockets as large as allowed, and returns the size.
 func giveQueues(fds [2]int) (int, error) {
 	for _, end := range fds {
 		unix.SetsockoptInt(end, unix.SOL_SOCKET, unix.SO_SNDBUF, mostQueue)
@@ -118,8 +118,8 @@ func giveQueues(fds [2]int) (int, error) {
 	return unix.GetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_SNDBUF)
 }
 
-// Queue is how much a socket to passt may hold here, as net.core.wmem_max
-// counts it: the kernel grants twice that.
+// Queue returns how large the queue of a socket to passt may be on this host, as
+// net.core.wmem_max counts it: the kernel gives twice that.
 func Queue() (int, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -151,7 +151,7 @@ func Start(l *plan.Link) (*os.File, error) {
 	cmd := exec.CommandContext(ctx, path, arguments(l)...)
 	cmd.ExtraFiles = []*os.File{its}
 	cmd.Dir = "/"
-	// What goes wrong is said here; what stays in the background has closed it.
+	// passt reports failures here while it starts; in the background it has closed this.
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	cmd.WaitDelay = time.Second
@@ -165,7 +165,7 @@ func Start(l *plan.Link) (*os.File, error) {
 	return ours, nil
 }
 
-// quote is what passt said, without its complaints about the system's log.
+// quote returns what passt printed, without its complaints about the system's log.
 func quote(said string) string {
 	var lines []string
 	for line := range strings.Lines(said) {
@@ -179,7 +179,7 @@ func quote(said string) string {
 	return ": " + strings.Join(lines, "; ")
 }
 
-// Try starts a passt as a run would, and lets it end at once.
+// Try starts a passt as a run would, and ends it at once.
 func Try() error {
 	l := &plan.Link{Kind: plan.Passt}
 	s, err := survey.Host()

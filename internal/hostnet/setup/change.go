@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// What Setup does to the host it does here, and says: "+" for what is new, "-"
-// for what goes, "=" for what is as it should be, "$" for a command. With
-// DryRun that is all.
+// Setup makes all its changes to the host here, and prints each: "+" for what it
+// makes, "-" for what it removes, "=" for what is as it should be, "$" for a
+// command. With DryRun it only prints them.
 
 func (s *Setup) say(format string, args ...any) { fmt.Fprintf(s.Out, format+"\n", args...) }
 
-// write writes a file that differs, whole or not at all.
+// write writes a file, unless it has that text already. A failure leaves the old file.
 func (s *Setup) write(path, text string, mode fs.FileMode) error {
 	if now, err := os.ReadFile(path); err == nil && string(now) == text {
 		s.say("= %s", path)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package setup makes, once and by root, what puts the TCP of a user's stacks on
-// the wire without root.
+// Package setup is `guise setup`: root makes taps for a user once, and from then on
+// the TCP of that user's stacks is on the wire without root.
 package setup
 
 import (
@@ -21,19 +21,18 @@ import (
 	"guise/internal/hostnet/access"
 )
 
-// Setup is what root does once, so that the TCP of a user's stacks is on the wire
-// without root: persistent taps of that user, and a host that forwards and
-// translates for them, after a reboot as well.
+// Setup makes persistent taps for a user, and has the host forward and translate
+// for them, after a reboot as well.
 //
-// All that stands in two files: /etc/guise/taps lists the taps of all users,
-// and /etc/guise/forward is a script that makes them and the rest from that
-// list, and takes it back. It is run at once, and at each boot by a unit of
-// systemd, or an init script where there is update-rc.d. Neither needs guise:
-// root does not run what lies in a user's directory.
+// Two files are enough for this. /etc/guise/taps lists the taps of all users.
+// /etc/guise/forward is a script that makes these taps and everything for them,
+// and undoes that. It is run at once, and at each boot by a unit of systemd, or by
+// an init script on hosts with update-rc.d. It does not need guise, so that root
+// runs no program that is in a user's folder.
 type Setup struct {
-	User   string // a login or a number; "": who called sudo
+	User   string // a login or a number; "": the user who called sudo
 	Taps   int    // 0: one, or as many as the user has
-	Undo   bool   // of that user; of all where none is known
+	Undo   bool   // for that user; for all if no user is known
 	DryRun bool
 	Out    io.Writer
 }
@@ -49,7 +48,7 @@ const (
 	wantedFile  = "/etc/systemd/system/multi-user.target.wants/guise-setup.service"
 	initFile    = "/etc/init.d/guise-setup"
 
-	// MostTaps are those of one user.
+	// MostTaps is how many one user may have.
 	MostTaps = 16
 )
 
@@ -70,7 +69,7 @@ ExecStop=` + forwardFile + ` stop
 WantedBy=multi-user.target
 `
 
-// owner finds the user, or none (-1) where nobody was named.
+// owner finds the user; -1: none was named.
 func (s *Setup) owner() (uid int, name string, err error) {
 	name = s.User
 	if name == "" {
@@ -90,7 +89,7 @@ func (s *Setup) owner() (uid int, name string, err error) {
 	return uid, name, err
 }
 
-// Do sets up, or undoes.
+// Do sets everything up, or undoes it.
 func (s *Setup) Do() error {
 	uid, name, err := s.owner()
 	switch {
@@ -100,9 +99,9 @@ func (s *Setup) Do() error {
 		s.say("root needs nothing set up: a tap is made for each run; --user NAME sets up another user's")
 		return nil
 	case uid < 0 && !s.Undo:
-		return access.Refuse("for whom? expected --user NAME, or to be called by sudo")
+		return access.Refuse("no user is named; expected --user NAME, or to be called by sudo")
 	case uid == 0:
-		return access.Refuse("root needs nothing set up: a tap is made for each run; expected --user NAME of somebody else")
+		return access.Refuse("root needs nothing set up: a tap is made for each run; expected --user NAME of another user")
 	case !s.DryRun && (os.Geteuid() != 0 || !access.Capability(unix.CAP_NET_ADMIN)):
 		return access.Refuse("to set up taps for a user changes the host, and takes root: sudo guise setup; --dry-run prints what it would do")
 	}
@@ -135,8 +134,8 @@ func (s *Setup) Do() error {
 	return s.install(before, after)
 }
 
-// install writes the files that are not as they should be, and has the script
-// make what is missing.
+// install writes the files that are not as they should be, and runs the script,
+// which makes what is missing.
 func (s *Setup) install(before, after []entry) error {
 	for _, tool := range []struct{ program, pack string }{{"ip", "iproute2"}, {"nft", "nftables"}} {
 		if _, err := exec.LookPath(tool.program); err != nil {
@@ -167,7 +166,7 @@ func (s *Setup) install(before, after []entry) error {
 	return s.command(forwardFile, "start")
 }
 
-// atBoot has the script run at each boot.
+// atBoot makes the script run at each boot.
 func (s *Setup) atBoot() error {
 	if isDirectory("/run/systemd/system") {
 		if err := s.write(unitFile, unitText, 0o644); err != nil {
@@ -188,7 +187,7 @@ func (s *Setup) atBoot() error {
 	return nil
 }
 
-// removeAll takes everything back.
+// removeAll undoes everything.
 func (s *Setup) removeAll(before []entry) error {
 	if _, err := os.Lstat(forwardFile); err == nil {
 		if err := s.command(forwardFile, "stop"); err != nil {
@@ -205,7 +204,7 @@ func (s *Setup) removeAll(before []entry) error {
 		}
 	}
 	if !s.DryRun {
-		os.Remove(directory) // unless somebody else has put something there
+		os.Remove(directory) // fails if there are other files in it
 	}
 	if unit {
 		return s.command("systemctl", "daemon-reload")

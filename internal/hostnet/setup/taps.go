@@ -21,7 +21,7 @@ import (
 type entry struct {
 	name      string
 	uid       int
-	four, six netip.Prefix // the host's; six may be invalid: none
+	four, six netip.Prefix // the host's addresses; six is invalid if there is none
 }
 
 func (t entry) String() string {
@@ -74,7 +74,7 @@ func (t entry) sixText() string {
 	return "(no IPv6)"
 }
 
-// wanted are the taps that there are to be.
+// wanted returns the taps that there should be.
 func (s *Setup) wanted(before []entry, uid int) ([]entry, error) {
 	if s.Undo {
 		return slices.DeleteFunc(slices.Clone(before), func(t entry) bool { return uid < 0 || t.uid == uid }), nil
@@ -128,8 +128,8 @@ func (s *Setup) wanted(before []entry, uid int) ([]entry, error) {
 	return after, nil
 }
 
-// Listed are the taps that root once set up for this user, whether they are
-// there now or not.
+// Listed returns the taps that root has set up for this user, even if they do not
+// exist now.
 func Listed() []string {
 	listed, err := readTaps()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // ResolvConf is where the host names its name servers.
 const ResolvConf = "/etc/resolv.conf"
 
-// Resolvers is what the host's resolv.conf says: its name servers, and its other
-// lines. Without a server there, the one of the C library: 127.0.0.1.
+// Resolvers returns the name servers in the host's resolv.conf, and its other lines.
+// If it names no server, it is 127.0.0.1, as for the C library.
 func Resolvers() (servers []netip.Addr, others []string) {
 	if file, err := os.Open(ResolvConf); err == nil {
 		defer file.Close()

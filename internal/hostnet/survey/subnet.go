@@ -10,8 +10,8 @@ import (
 	"guise/internal/plan"
 )
 
-// The subnets between the host and its stacks come from these, in order.
-// None is one that home routers, VPNs or container engines use by default.
+// The subnets between the host and its stacks are taken from these, in order.
+// Home routers, VPNs and container engines do not use them by default.
 // Within each, a stack gets a /30: .1 is the host, .2 the stack.
 var pools4 = []netip.Prefix{
 	netip.MustParsePrefix("10.213.0.0/16"),
@@ -19,21 +19,21 @@ var pools4 = []netip.Prefix{
 	netip.MustParsePrefix("192.168.213.0/24"),
 }
 
-// pool6 is a unique local prefix whose "random" 40 bits spell guise; a stack
-// gets a /64 of it: ::1 is the host, ::2 the stack.
+// pool6 is a unique local prefix, in which the 40 bits that should be random are the
+// letters "guise". A stack gets a /64 of it: ::1 is the host, ::2 the stack.
 var pool6 = netip.MustParsePrefix("fd67:7569:7365::/48")
 
-// A route as wide as these or wider is a way to anywhere (a VPN's 0.0.0.0/1,
-// the Internet's 2000::/3), not a network that a subnet could collide with.
+// A route as wide as these or wider leads to everything (a VPN's 0.0.0.0/1, the
+// Internet's 2000::/3). It is not a network that a subnet must not overlap.
 const (
 	anywhere4 = 7
 	anywhere6 = 15
 )
 
-// Networks are some that the host uses.
+// Networks are networks that the host uses.
 type Networks []netip.Prefix
 
-// By is the network of the host that overlaps p, if there is one.
+// By returns the network of the host that overlaps p, if there is one.
 func (t Networks) By(p netip.Prefix) (netip.Prefix, bool) {
 	for _, u := range t {
 		wide := anywhere6
@@ -57,7 +57,7 @@ func newPair(subnet netip.Prefix) Pair {
 	return Pair{netip.PrefixFrom(first, subnet.Bits()), netip.PrefixFrom(first.Next(), subnet.Bits())}
 }
 
-// Join gives the link the stack's side of a subnet, which is taken from then on.
+// Join gives the link the stack's address of a subnet. The subnet is taken from then on.
 func (s *Survey) Join(l *plan.Link, p Pair) {
 	l.Addresses = append(l.Addresses, p.Stack)
 	l.Gateways = append(l.Gateways, p.Host.Addr())
@@ -100,8 +100,8 @@ func advance(a netip.Addr, n int) netip.Addr {
 	return a
 }
 
-// Opposite is the host's address beside the stack's own: the gateway if the
-// user named one there, else the first that is left.
+// Opposite returns the host's address in the network of the stack's address: the
+// gateway if the user named one there, otherwise the first that is free.
 func Opposite(stack netip.Prefix, gateways []netip.Addr) (netip.Prefix, error) {
 	for _, g := range gateways {
 		if stack.Contains(g) {
@@ -110,8 +110,8 @@ func Opposite(stack netip.Prefix, gateways []netip.Addr) (netip.Prefix, error) {
 	}
 	subnet := stack.Masked()
 	a := subnet.Addr()
-	// The first and the last address of an IPv4 network are no host's, nor is
-	// the first of an IPv6 one; with two addresses in all, both are.
+	// A host cannot have the first and the last address of an IPv4 network, nor the
+	// first of an IPv6 one. A network of two addresses has one for each host.
 	if subnet.Bits() < a.BitLen()-1 {
 		a = a.Next()
 	}

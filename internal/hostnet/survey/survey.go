@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package survey is what guise must know of the host's network before it joins
-// it, and finds networks that are free there.
+// Package survey reads the host's interfaces, addresses and routes, and finds
+// networks that the host does not use.
 package survey
 
 import (
@@ -17,14 +17,14 @@ import (
 	"guise/internal/hostnet/tap"
 )
 
-// Survey is what the host has.
+// Survey is what was found.
 type Survey struct {
 	Names   map[string]bool // of all interfaces
-	Others  []string        // those that are neither loopback nor a stack's tap
-	Taken   Networks        // what the host has, and the name servers
+	Others  []string        // the interfaces except loopback and the taps of stacks
+	Taken   Networks        // the host's networks, and its name servers
 	Servers Networks        // the host's name servers alone
-	Stacks  Networks        // what the host has on the taps of stacks
-	IPv6    bool            // there is IPv6 beyond this host
+	Stacks  Networks        // the host's networks on the taps of stacks
+	IPv6    bool            // one of Others has a global IPv6 address
 	MTU     int             // of the way out, at most Ethernet's 1500
 }
 
@@ -101,12 +101,12 @@ func (s *Survey) take(n *net.IPNet, stacks bool) {
 	}
 }
 
-// WithoutStacks is what would be taken if the host had no stacks.
+// WithoutStacks returns the networks that would be taken if the host had no stacks.
 func (s *Survey) WithoutStacks() Networks {
 	return slices.DeleteFunc(slices.Clone(s.Taken), func(p netip.Prefix) bool { return slices.Contains(s.Stacks, p) })
 }
 
-// FreeName is the first name for a tap that no interface has.
+// FreeName returns the first name for a tap that no interface has.
 func (s *Survey) FreeName() string {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("%s%d", tap.Prefix, i)
@@ -117,7 +117,7 @@ func (s *Survey) FreeName() string {
 	}
 }
 
-// DefaultRoutes says for which IP versions the host has a way to anywhere.
+// DefaultRoutes reports for which IP versions the host has a default route.
 func DefaultRoutes() (four, six bool, err error) {
 	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL,
 		&netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
@@ -134,7 +134,7 @@ func DefaultRoutes() (four, six bool, err error) {
 	return four, six, nil
 }
 
-// Owner is the interface of the host that has an address in this network, or "".
+// Owner returns the interface of the host that has an address in this network, or "".
 func Owner(network netip.Prefix) string {
 	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-// Package sysctl reads and writes sysctls, and restores what they were.
+// Package sysctl reads and writes sysctls, and restores their old values.
 package sysctl
 
 import (
@@ -17,20 +17,20 @@ import (
 	"guise/internal/hostnet/journal"
 )
 
-// Directory is a directory of sysctls: /proc/sys, or one that a test made. Keys
-// are paths below it, because an interface's name can hold dots.
+// Directory is a folder of sysctls: /proc/sys, or one that a test made. Keys are
+// paths below it, because the name of an interface may have dots in it.
 type Directory string
 
-// Host is the host's.
+// Host is the host's folder of sysctls.
 const Host Directory = "/proc/sys"
 
-// Read returns the value without the line's end.
+// Read returns the value, without the end of the line.
 func (s Directory) Read(key string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(string(s), key))
 	return strings.TrimSpace(string(text)), err
 }
 
-// Has says whether there is such a sysctl.
+// Has reports whether there is such a sysctl.
 func (s Directory) Has(key string) bool {
 	_, err := s.Read(key)
 	return err == nil
@@ -49,8 +49,8 @@ func (s Directory) Write(key, value string) error {
 	return nil
 }
 
-// Ensure writes a value where it does not stand yet: many containers may read
-// their sysctls only.
+// Ensure writes a value unless the sysctl has it already: in many containers
+// sysctls can be read, but not written.
 func (s Directory) Ensure(key, value string) error {
 	if now, err := s.Read(key); err == nil && now == value {
 		return nil
@@ -58,8 +58,8 @@ func (s Directory) Ensure(key, value string) error {
 	return s.Write(key, value)
 }
 
-// Restore writes a sysctl's old value again. A sysctl that vanished (with its
-// interface), and one that somebody else has set since, stays as it is.
+// Restore writes a sysctl's old value again. It does nothing if the sysctl is gone
+// with its interface, or if another program has set it since.
 func (s Directory) Restore(step journal.Step) error {
 	now, err := s.Read(step.Key)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && now != step.Set {
@@ -70,7 +70,7 @@ func (s Directory) Restore(step journal.Step) error {
 	}
 	err = s.Write(step.Key, step.Old)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // just now
+		return nil // it has gone just now
 	}
 	return err
 }

@@ -20,14 +20,14 @@ import (
 // Prefix begins the names of the taps that guise makes.
 const Prefix = "guise"
 
-// SetupPrefix begins the names of those that `guise setup` makes. It is Prefix,
-// too: the firewall takes all of them for stacks.
+// SetupPrefix begins the names of the taps that `guise setup` makes. It begins with
+// Prefix, so that the firewall's rules for stacks apply to them as well.
 const SetupPrefix = Prefix + "-u"
 
-// Open attaches to the tap or tun of that name in this thread's network
-// namespace, and makes it when there is none: it then vanishes with the last
-// descriptor. Offloads and the length of the virtio-net header are set by the
-// stack's link, which knows what it can take.
+// Open opens the tap or tun of that name in this thread's network namespace. It
+// makes one if there is none, which the kernel removes with its last descriptor.
+// The stack's link sets offloads and the length of the virtio-net header, because
+// it knows what it supports.
 func Open(kind, name string) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	switch err {
@@ -73,11 +73,11 @@ func deviceError(kind, name string, err error) error {
 	return fmt.Errorf("cannot attach to the %s %s: %w", kind, name, err)
 }
 
-// IsBusy says whether another process has the tap.
+// IsBusy reports whether the error says that another process has the tap.
 func IsBusy(err error) bool { return errors.Is(err, unix.EBUSY) }
 
-// Check refuses a descriptor that is no open tap (or tun), and keeps it
-// from the program, which has no business with it.
+// Check refuses a descriptor that is not an open tap (or tun), and makes it
+// close-on-exec, so that the program does not inherit it.
 func Check(kind string, fd int) error {
 	request, _ := unix.NewIfreq("")
 	if err := unix.IoctlIfreq(fd, unix.TUNGETIFF, request); err != nil {
@@ -103,7 +103,7 @@ func BringUp(name string) (netlink.Link, error) {
 func AddAddress(device netlink.Link, p netip.Prefix) error {
 	address := &netlink.Addr{IPNet: Net(p)}
 	if p.Addr().Is6() {
-		// Nobody else is on this link, so nobody need be asked.
+		// No other host is on this link: duplicate address detection is not needed.
 		address.Flags = unix.IFA_F_NODAD
 	}
 	if err := netlink.AddrAdd(device, address); err != nil {
@@ -112,7 +112,7 @@ func AddAddress(device netlink.Link, p netip.Prefix) error {
 	return nil
 }
 
-// Net is an address as netlink wants it.
+// Net returns an address in netlink's form.
 func Net(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

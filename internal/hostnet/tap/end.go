@@ -15,8 +15,8 @@ import (
 )
 
 // OpenEnd makes the tap at one end of a path, brings it up and gives it its
-// addresses. A tap that is there already is used as it is. Nothing is noted
-// in a journal: what is made here vanishes with the descriptor's last copy.
+// addresses. A tap that exists is used as it is. No journal is needed: the kernel
+// removes what was made here with the last copy of the descriptor.
 func OpenEnd(e plan.End, mtu int) (tap *os.File, err error) {
 	open := func() error {
 		tap, err = openEnd(e, mtu)
