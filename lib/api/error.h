@@ -5,9 +5,9 @@
 
 /*
  * Returns ret. A negative one is remembered with the call's name (a constant
- * string), so that guise_error() can say "recvfrom: Connection refused"; the
+ * string), so that guise_error() can say "recvfrom: Connection refused". The
  * sentence is only made when guise_error() is called, because a receive that
- * finds nothing is no rare event.
+ * finds nothing is frequent.
  */
 long guise_result(const char *call, long ret);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What guise's library must know of a processor: all of it stands here, and a
- * processor is one file beside this one. (What the kernel image must know of it is
- * linux/arch/guise/kernel/isa_*.S, and what the preload library must know,
- * preload/isa/.)
+ * Everything in libguise that depends on the processor. Each processor has one file
+ * beside this one. (The kernel image has linux/arch/guise/kernel/isa_*.S for that, and
+ * the preload library preload/isa/.)
  */
 #ifndef GUISE_ISA_ISA_H
 #define GUISE_ISA_ISA_H
@@ -17,7 +16,7 @@
 /* A system call of the host: its result, or -errno. errno stays as it is. */
 long host_sys6(long nr, long a, long b, long c, long d, long e, long f);
 
-/* x86-64: a system call instruction with a return behind it, by which it makes them all. */
+/* x86-64: the address of a system call instruction and a return, which makes all calls. */
 extern void *host_sys_gate;
 
 /* ELF: of this processor's programs (EM_*), and "add the base" (R_*_RELATIVE). */
@@ -26,12 +25,12 @@ extern const unsigned int guise_isa_machine, guise_isa_relative;
 /* In a loop that waits for another thread. */
 void guise_isa_relax(void);
 
-/* Where the thread that a signal has interrupted goes on. */
+/* Where the thread that a signal has interrupted will continue. */
 unsigned long *guise_isa_counter(ucontext_t *uc);
 
 /*
- * Probes of one byte: 0. One whose byte is not there faults between begin and end, and
- * goes on at failed: 1. Writing leaves the byte's value.
+ * Probes of one byte return 0. If the byte cannot be used, the probe faults between begin
+ * and end, continues at failed, and returns 1. Writing does not change the byte's value.
  */
 int guise_isa_probe_read(uintptr_t address);
 int guise_isa_probe_write(uintptr_t address);
@@ -42,16 +41,16 @@ uint64_t guise_isa_ip(const struct user_regs_struct *r);
 uint64_t guise_isa_sp(const struct user_regs_struct *r);
 void guise_isa_set_ip(struct user_regs_struct *r, uint64_t to);
 void guise_isa_set_sp(struct user_regs_struct *r, uint64_t to);
-/* In one of the image's copies: the fix-up tries no byte of it again. */
+/* For a thread in one of the image's copies: makes the fix-up try no byte again. */
 void guise_isa_end_copy(struct user_regs_struct *r);
-/* Back to the instruction that raised SIGTRAP; false: it is there already. */
+/* Sets the thread back to the instruction that raised SIGTRAP; false: it is there already. */
 bool guise_isa_before_trap(struct user_regs_struct *r);
-/* From a handler's return on, the thread has these general registers. */
+/* Sets the general registers that the thread will have when the handler returns. */
 void guise_isa_continue(ucontext_t *uc, const struct user_regs_struct *r);
 
 /*
- * The frame of a handler, on a stack: its registers lie in so many bytes, on 8. True when
- * these can be such registers: r has them.
+ * The registers in the frame of a handler, on a stack, have so many bytes and are aligned
+ * to 8. Copies those at frame to r; true if they can be the registers of a program.
  */
 extern const size_t guise_isa_frame_size;
 bool guise_isa_frame(struct user_regs_struct *r, const void *frame);

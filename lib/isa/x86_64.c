@@ -2,9 +2,9 @@
 /*
  * x86-64; isa.h says what is what.
  *
- * In a preloaded program the host's kernel may let only those system calls
- * through that lie in libc (preload/raw/trap.c). So the instruction that guise
- * uses is found by a pointer: at first one here, later one of libc's.
+ * In a preloaded program the host's kernel may allow only system calls from libc's
+ * text (preload/raw/trap.c). So guise calls the instruction through a pointer, which
+ * at first leads to one here, and later to one of libc.
  */
 #if defined(__x86_64__)
 
@@ -37,7 +37,7 @@ __asm__(".text\n"
 	"	mov %r8, %r10\n"
 	"	mov %r9, %r8\n"
 	"	mov 8(%rsp), %r9\n"
-	"	jmp *host_sys_gate(%rip)\n" /* the return there is ours */
+	"	jmp *host_sys_gate(%rip)\n" /* the return there is this file's */
 	"	.size host_sys6, . - host_sys6\n"
 
 	"	.globl guise_isa_probe_begin, guise_isa_probe_read, guise_isa_probe_write\n"

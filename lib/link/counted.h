@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A send or a receive whose count outlives the thread that makes it.
+ * A send or a receive whose count is not lost when the thread that makes it is killed.
  *
- * Whoever moves bytes of a stream may be killed when the host's kernel has moved them and
- * before anybody could note how many: then nobody knows where in the stream it is. So the
- * kernel itself notes it. sendmmsg(2) and recvmmsg(2) write the count of each message into
- * msg_len before they return, and a kernel's own path is not cut short by SIGKILL. The
- * struct lies in memory of all members, and so the next one reads it there.
+ * A thread that moves bytes of a stream may be killed when the host's kernel has moved them,
+ * and before the thread has stored how many. Then the position in the stream would not be
+ * known. So the host's kernel itself stores the number: sendmmsg(2) and recvmmsg(2) write the
+ * count of each message into msg_len before they return, and SIGKILL does not end a thread
+ * within the kernel's code. The struct is in memory that all members map, so that the next
+ * thread can read it.
  *
- * How it is used: the caller calls guise_counted_begin(), then says in its own record, in
- * one store, that a call is under way; it makes the call; it takes the count over and says
- * that no call is under way, in one store again. Who finds a call under way whose thread
- * is no more takes over guise_counted() likewise: 0 where the call was not made, or moved
- * nothing.
+ * Use: the caller calls guise_counted_begin(), and then stores in its own record, in one
+ * store, that a call is under way. It makes the call. Then it adds the count to its record
+ * and stores that no call is under way, again in one store. A thread that finds a call under
+ * way whose thread is dead does this last step in its place; guise_counted() is 0 if the call
+ * was not made, or moved nothing.
  *
- * Limit: should the page of the struct be swapped out during the call, and the thread be
- * killed in that moment, the kernel gives up writing the count.
+ * Limit: if the page of the struct is swapped out during the call, and the thread is killed
+ * at that moment, the kernel does not write the count.
  */
 #ifndef GUISE_LINK_COUNTED_H
 #define GUISE_LINK_COUNTED_H
@@ -25,7 +26,7 @@
 #include <sys/socket.h>
 
 struct guise_counted {
-	struct mmsghdr m; /* pointers in it mean something to the caller of the moment alone */
+	struct mmsghdr m; /* its pointers are valid only for the current caller */
 };
 
 static inline void guise_counted_begin(struct guise_counted *c)
@@ -40,7 +41,7 @@ static inline uint32_t guise_counted(const struct guise_counted *c)
 
 /* Bytes, or -errno. Neither waits. */
 long guise_counted_send(struct guise_counted *c, int fd, const struct iovec *iov, size_t n);
-/* control: NULL, or room for so many bytes of control messages; *size becomes what there is. */
+/* control: NULL, or room for *size bytes of control messages; sets *size to their length. */
 long guise_counted_receive(struct guise_counted *c, int fd, const struct iovec *iov, void *control,
 			   size_t *size);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Validation of what comes in over a link. The outside is not trusted: a
- * header may claim anything. Each rule keeps the port from touching bytes
- * that are not there, or from dividing by a segment size of zero.
+ * Validation of frames that come in over a link. The outside is not trusted: a
+ * header may have any values. Each rule keeps the port from using bytes that do
+ * not exist, or from dividing by a segment size of zero.
  */
 #include "link/frame.h"
 
@@ -27,7 +27,7 @@ bool guise_frame_ok(const void *hdr, int64_t total, size_t header)
 
 	if (h.gso_type == VIRTIO_NET_HDR_GSO_NONE)
 		return true;
-	/* TCP is all that a link offers to take in one piece. */
+	/* A link only takes TCP segments unsegmented. */
 	type = h.gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;
 	if (type != VIRTIO_NET_HDR_GSO_TCPV4 && type != VIRTIO_NET_HDR_GSO_TCPV6)
 		return false;

@@ -17,9 +17,9 @@
 #define GUISE_FRAME_IP    20
 
 /*
- * Whether a received frame makes sense: total bytes with its virtio-net header, which
- * lies at hdr; header is one of the two above. Only the header and the length are looked
- * at; what depends on the packet (is it TCP, where does its header end) the port checks.
+ * Whether a received frame is valid. total is its length with its virtio-net header, which
+ * is at hdr; header is one of the two above. This checks only the virtio-net header and the
+ * length. The port checks what depends on the packet (is it TCP, where does its header end).
  */
 bool guise_frame_ok(const void *hdr, int64_t total, size_t header);
 

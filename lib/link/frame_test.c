@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which virtio-net headers are let in: honest ones, and at each edge. */
+/* Which virtio-net headers are accepted: correct ones, and those at each limit. */
 #include "link/frame.h"
 
 #include "test/tap.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Frames in a byte stream. Each buffer is linear: what is left is copied to the
- * front when there is no room behind it, and when the copy does not reach what it is
- * made of: so it can be made anew should its maker be killed. That is one part of a
- * frame for each read, for nothing is read while a whole frame is still there.
+ * Frames in a byte stream. Each buffer is linear: when there is no room behind the data,
+ * the data is copied to the front. That is done only if the copy does not overlap its
+ * source, so that it can be made again if the thread is killed while it copies. There is at
+ * most one copy of a part of a frame for each read, because nothing is read while a whole
+ * frame is in the buffer.
  */
 #include "link/framing.h"
 
@@ -68,7 +69,7 @@ static uint32_t get_length(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* What is there of a bad frame is passed over. */
+/* Skips the bytes of a bad frame that have come. */
 static struct guise_framing_place skip_some(struct guise_framing_place is)
 {
 	uint32_t part = (uint32_t)(is.skip < is.have ? is.skip : is.have);
@@ -77,7 +78,7 @@ static struct guise_framing_place skip_some(struct guise_framing_place is)
 	return without(is, part);
 }
 
-/* An empty header and the frame, over all pieces; false when they are too short. */
+/* Writes an empty header and the frame to the pieces; false when these are too short. */
 static bool scatter(const struct guise_iov *iov, uint32_t n, const uint8_t *from, uint32_t length)
 {
 	static const uint8_t header[GUISE_FRAME_HDR];
@@ -138,7 +139,7 @@ uint32_t guise_framing_length(const struct guise_iov *iov, uint32_t n)
 	return (uint32_t)total;
 }
 
-/* Copies bytes, but for those of the first *sent that are gone already; the end of them. */
+/* Copies bytes, without the first *sent, which were sent already. Returns the end of the copy. */
 static uint8_t *append(uint8_t *to, const uint8_t *from, uint64_t bytes, uint32_t *sent)
 {
 	uint32_t gone = *sent < bytes ? *sent : (uint32_t)bytes;

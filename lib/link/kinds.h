@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The one list of link kinds, and of what their MTUs may be: what they are called, how they are written, and what opens
- * them. From it come the table of libguise (kinds.c), what the command line knows
- * (internal/plan/kinds.go and internal/hostnet/openers.go, which kinds.py writes), and through
- * these the messages, the help, the config's reference and its schema. `make check` fails when
+ * The one list of link kinds: their names, how they are written, what opens them, and what
+ * their MTUs may be. The table of libguise comes from it (kinds.c), and those of the command
+ * line (internal/plan/kinds.go and internal/hostnet/openers.go, which kinds.py writes). From these
+ * come the messages, the help, the config's reference and its schema. `make check` fails when
  * one of them, or a document that has the list in prose, lacks a kind.
  *
  *	KIND(name, frames, mtu, forms, opener, command, meaning)
  *
  *	name	as it is written; its backend is guise_link_NAME
  *	frames	ETHERNET, or IP: packets without an Ethernet header
- *	mtu	of a link of which nobody said another
- *	forms	how guise_link_add() takes it, as messages say it: "A", "A or B", "A, B or C"
+ *	mtu	the default
+ *	forms	its forms in guise_link_add(), for messages: "A", "A or B", "A, B or C"
  *	opener	the function of internal/hostnet that opens it for a stack of the command line;
  *		none: no --link makes one
- *	command	its forms in a --link and a config. There IFNAME, PATH and fd=N say what stands
- *		behind the colon
+ *	command	its forms in a --link and a config. IFNAME, PATH and fd=N stand for what the
+ *		user writes after the colon
  *	meaning	what it is, after "the link is ..."
  *
- * Included several times: whoever includes it defines KIND.
+ * This file is included several times; the including file defines KIND.
  */
 
 /*
@@ -38,6 +38,7 @@ KIND(passt, ETHERNET, 65520, "passt:PATH or passt:fd=N", openPasst, "passt",
      "a passt that guise starts")
 KIND(stream, ETHERNET, 1500, "stream:PATH or stream:fd=N", openStream, "stream:PATH or stream:fd=N",
      "a Unix stream socket on which passt or QEMU waits")
-KIND(pair, ETHERNET, 1500, "pair:fd=MEMORY:BELL0:BELL1:END", none, "", "a cable to another stack")
+KIND(pair, ETHERNET, 1500, "pair:fd=MEMORY:BELL0:BELL1:END", none, "",
+     "shared memory with another stack")
 
 #undef KIND

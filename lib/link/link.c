@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Links: how one comes and goes.
+ * Links: adding and removing them.
  *
- * A link is added by the process that created the stack (a holder, or a
- * program with a stack of its own), because its descriptors reach members
- * with the answer to their join: one that is added by a member could not be
- * reached by the others. region->links[i] is filled before the port hears of
- * it (GUISE_NR_LINK_ADD) and cleared after the port has forgotten it
- * (GUISE_NR_LINK_DEL), so the port never sees half a link.
+ * The process that created the stack adds links (a holder, or a program with a
+ * stack of its own), because members get the descriptors of links with the
+ * answer to their join: other members would not get those of a link that a
+ * member adds. region->links[i] is filled before the port learns of the link
+ * (GUISE_NR_LINK_ADD) and cleared after the port has removed it
+ * (GUISE_NR_LINK_DEL), so the port never sees an incomplete link.
  */
 #include "guise/syscall.h"
 #include "host/sys.h"
@@ -67,7 +67,7 @@ static void release_link(struct guise_stack *s, int index)
 	struct guise_link_port *port = &s->port[index];
 	struct guise_link_port old = *port;
 
-	/* First out of reach, then closed: the number may be somebody else's at once. */
+	/* Removed first and then closed: another thread may get the same number at once. */
 	__atomic_store_n(&port->backend, NULL, __ATOMIC_RELEASE);
 	for (int i = 0; i < GUISE_LINK_FDS; i++)
 		port->fd[i] = -1;
@@ -132,7 +132,7 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 		return guise_fail((int)-ifindex, "link %s: the stack refuses it: %s", name,
 				  strerror((int)-ifindex));
 	}
-	guise_pump_wake(s); /* it sleeps on the descriptors it knew of */
+	guise_pump_wake(s); /* it sleeps on the old descriptors */
 	return (int)ifindex;
 }
 
@@ -141,7 +141,7 @@ void guise_links_flush(struct guise_stack *s)
 	uint32_t held = __atomic_exchange_n(&s->region->vcpu->tx_held, 0, __ATOMIC_RELAXED);
 
 	if (__builtin_expect(s->sandboxed, 0)) {
-		/* Who leads looks for room, and there is: then it is flushed. */
+		/* The thread that leads waits for room, finds it, and flushes the link. */
 		__atomic_fetch_or(&s->region->vcpu->tx_blocked, held, __ATOMIC_RELAXED);
 		return;
 	}

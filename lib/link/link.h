@@ -31,22 +31,23 @@ struct guise_link_port {
 
 struct guise_link_backend {
 	/*
-	 * How a sender that got -EAGAIN learns that there is room: true, by
-	 * POLLOUT on fd[0]; false, the backend itself sets tx_pending (fd[0]
-	 * may then be writable all the time: do not poll it for that).
+	 * How a sender that got -EAGAIN learns that there is room. True: by
+	 * POLLOUT on fd[0]. False: the backend itself sets tx_pending, and fd[0],
+	 * which may always be writable, is not polled for POLLOUT.
 	 */
 	bool room_by_pollout;
 	/*
-	 * Opens what spec names (the text after "kind:", may be ""), fills
-	 * port->fd[] and, in link, mtu and mac where they are still zero. In
-	 * link->features stands what the kind (RAW) and the user (NOGRO) want; it
-	 * adds what the backend can. 0 or -errno (with guise_fail()'s sentence).
+	 * Opens what spec names (the text after "kind:", which may be ""), fills
+	 * port->fd[], and sets mtu and mac of the link if they are still zero.
+	 * link->features already has the features of the kind (RAW) and of the
+	 * user's options (NOGRO); this adds those of the backend. 0 or -errno
+	 * (with guise_fail()'s sentence).
 	 */
 	int (*open)(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port,
 		    const char *spec);
-	/* A member got the descriptors: map what must be mapped. 0 or -errno. */
+	/* In a member that has got the descriptors: maps what must be mapped. 0 or -errno. */
 	int (*attach)(struct guise_stack *s, struct guise_link *link, struct guise_link_port *port);
-	/* Host contract: see frame_out and frame_in in guise/layout.h. */
+	/* The host services frame_out and frame_in: see guise/contract.h. */
 	int64_t (*out)(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n);
 	int64_t (*in)(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n);
 	/*
@@ -76,7 +77,7 @@ struct guise_link_kind {
 
 /* The kind of that name, or NULL. */
 const struct guise_link_kind *guise_link_kind(const char *name);
-/* For messages: how a link of that kind, which there is, is written; and how all are. */
+/* For messages: the forms of a kind, which must exist, and those of all kinds. */
 const char *guise_link_forms(const char *name);
 const char *guise_link_kinds(void);
 
@@ -87,7 +88,7 @@ const char *guise_link_kinds(void);
  */
 int guise_link_open(struct guise_stack *s, const char *name, const char *spec);
 
-/* The stack ends: so does what was started for its links alone. */
+/* When the stack ends: ends the programs that serve its links alone. */
 void guise_links_end(struct guise_stack *s);
 
 /* Holding the virtual CPU, about to give it up: flushes the links in tx_held. */

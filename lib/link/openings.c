@@ -12,7 +12,7 @@
 #define TCP_SYN      0x02
 #define TCP_ACK      0x10
 
-/* FNV-1a, of 64 bits: two connections with one key are not to be expected. */
+/* FNV-1a with 64 bits: it is very unlikely that two connections have one key. */
 static uint64_t add_bytes(uint64_t hash, const uint8_t *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -20,7 +20,7 @@ static uint64_t add_bytes(uint64_t hash, const uint8_t *bytes, size_t n)
 	return hash;
 }
 
-/* Finds the addresses, and TCP's header; false: not TCP, or cut short. */
+/* Finds the addresses and TCP's header; false if it is not TCP, or incomplete. */
 static bool dissect(const uint8_t *frame, size_t len, size_t *addresses, size_t *size, size_t *tcp)
 {
 	unsigned int type;

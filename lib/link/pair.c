@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pair backend: a cable between two stacks, of one process or of two. The
- * cable is a memfd with a ring for each direction (ring.h) and an eventfd for
- * each end, its bell. Frames keep their offload header, so a segment of 64 KiB
- * crosses in two copies and, while both sides are busy, no system call.
+ * The pair backend: a link between two stacks, of one process or of two. It is a
+ * memfd with a ring for each direction (ring.h), and an eventfd for each end, the
+ * bell of that end. Frames keep their virtio-net header, so a segment of 64 KiB
+ * needs two copies and, while both sides are busy, no system call.
  *
- * guise_pair() makes a cable between two stacks of this process. For two
- * processes, one makes the memfd and the bells (guise_cable_make) and both
+ * guise_pair() makes a pair between two stacks of this process. For two
+ * processes, one of them makes the memfd and the bells (guise_cable_make) and both
  * open "pair:fd=MEM:BELL0:BELL1:END", END 0 in one and 1 in the other.
  *
  * Descriptors of an end: [0] its own bell, which is polled, [1] the other
- * end's, [2] the memory. An end's number lies in link->end for its members.
+ * end's, [2] the memory. Members find the number of their end in link->end.
  *
- * Limits: both ends run in real time (a simulated stack's time would jump
- * while a frame is on its way in the other); with offload=off on one end, set
- * it on the other too, as each sends what it likes.
+ * Limits: both ends run in real time (in simulated time one stack's clock would
+ * move on while a frame is on its way in the other). If one end has offload=off,
+ * set it on the other, too, because each end decides what it sends.
  */
 #include "link/pair.h"
 #include "guise/guise.h"
@@ -36,7 +36,7 @@
 #include <sys/stat.h>
 
 #define CABLE_MAGIC 0x4775697365703031ULL
-/* Malformed frames and bells in one call, so that a flood cannot hold the CPU. */
+/* Malformed frames and bells in one call: many of them must not keep the virtual CPU. */
 #define PAIR_SKIP 16
 
 struct cable {
@@ -76,22 +76,22 @@ static bool pair_settle(struct pair_end *e, int bell)
 	uint64_t count;
 
 	/*
-	 * While we were awake nobody rang. Otherwise the bell is silenced, even if the ring does
-	 * not say that it was rung: else a hostile end could keep us awake for good.
+	 * While this end was awake, its bell was not rung. Otherwise the bell is emptied, even
+	 * if the ring says that it was not rung: a hostile end could keep this one awake for ever.
 	 */
 	if (state != GUISE_BELL_AWAKE) {
 		if (host_sys(SYS_read, bell, &count, sizeof(count)) > 0) {
 			__atomic_store_n(&e->rx->bell, GUISE_BELL_AWAKE, __ATOMIC_SEQ_CST);
 			return true;
 		}
-		/* Not there yet: the other end is between saying and ringing. */
+		/* Not readable yet: the other end has set RUNG, and will ring now. */
 		if (state == GUISE_BELL_RUNG)
 			return false;
 	}
 	return guise_ring_sleep(e->rx);
 }
 
-/* Tells the port if the other end has said that there is room again. */
+/* Tells the port if the other end has reported that there is room again. */
 static void pair_resume(struct pair_end *e)
 {
 	if (!guise_ring_resume(e->tx))
@@ -113,7 +113,7 @@ static int64_t pair_in(struct guise_link_port *port, const struct guise_iov *iov
 		if (ret == -EAGAIN) {
 			if (pair_settle(e, port->fd[0]))
 				continue;
-			/* It may have been what the bell, now silent, was rung for. */
+			/* The bell, which is empty now, may have been rung for this. */
 			pair_resume(e);
 			return -EAGAIN;
 		}
@@ -125,7 +125,7 @@ static int64_t pair_in(struct guise_link_port *port, const struct guise_iov *iov
 			return ret;
 		e->link->rx_malformed++;
 	}
-	/* More may be there, for which nobody will ring: do it ourselves. */
+	/* There may be more frames, for which the other end will not ring: ring here. */
 	if (__atomic_exchange_n(&e->rx->bell, GUISE_BELL_RUNG, __ATOMIC_SEQ_CST) != GUISE_BELL_RUNG)
 		ring_bell(port->fd[0]);
 	return -EAGAIN;
@@ -231,7 +231,7 @@ int guise_cable_make(int fd[3])
 	ret = host_sys(SYS_ftruncate, fd[0], sizeof(struct cable));
 	if (ret < 0)
 		goto fail;
-	/* So that neither end can make the other touch memory that is gone. */
+	/* Sealed, so that neither end can make the other use memory that is gone. */
 	ret = host_sys(SYS_fcntl, fd[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	if (ret < 0)
 		goto fail;

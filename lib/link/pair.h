@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A cable for the pair backend, for two processes; see pair.c. */
+/* Pairs for two processes; see pair.c. */
 #ifndef GUISE_LINK_PAIR_H
 #define GUISE_LINK_PAIR_H
 
-/* Makes a cable: fd[0] its memory, fd[1] and fd[2] the bells of ends 0 and 1. */
+/* Makes a pair: fd[0] is its memory, fd[1] and fd[2] are the bells of ends 0 and 1. */
 int guise_cable_make(int fd[3]);
 
 #endif

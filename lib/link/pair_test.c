@@ -87,14 +87,14 @@ struct server {
 	bool good;
 };
 
-/* Takes a stream, then sends one back. */
+/* Receives a stream, then sends one back. */
 static void *serve(void *arg)
 {
 	struct server *v = arg;
 	int fd = guise_accept4(v->s, v->listener, NULL, NULL, 0);
 	struct linger delivered = { 1, 20 };
 
-	/* Closing then takes until the peer has it all: the stack may end. */
+	/* close() then waits until the peer has received everything, so that the stack may end. */
 	guise_setsockopt(v->s, fd, SOL_SOCKET, SO_LINGER, &delivered, sizeof(delivered));
 	v->good = fd >= 0 && receive_all(v->s, fd) && send_all(v->s, fd);
 	guise_close(v->s, fd);
@@ -175,7 +175,7 @@ static void limits(void)
 	guise_leave(a);
 }
 
-/* Each process has a stack of its own; they share the cable's descriptors. */
+/* Each process has a stack of its own; they share the pair's descriptors. */
 static void two_processes(void)
 {
 	struct guise_stack *s;

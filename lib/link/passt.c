@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The passt backend: a stream (stream.c) at whose other end is a passt, which opens sockets
- * of the host's own for what is in the frames.
+ * of the host for the packets in the frames.
  *
- * Two things that passt cannot bear are not sent to it, which costs nothing. Debian 12's
- * never returns from a batch of frames of which the first opens a TCP connection and
- * another is of the same: a SYN that was sent again before passt had read the first. Such
- * a SYN is dropped: the first is still on its way, for a stream loses nothing. (openings.h:
- * which SYN is where. SIOCOUTQ: how much is still to be read, and more rather than less.)
- * It also answers to the address that a packet came from last, and so everybody's answers
- * go nowhere after one from ::, which is how IPv6 asks whether an address is in use.
- * Nobody is there to say so, and the question is dropped.
+ * Two kinds of frames that passt does not handle correctly are not sent to it; nothing is
+ * lost by this.
  *
- * When the stack ends, passt does: on its own when it hears that nobody writes any more,
- * or else by force. Its pid comes with the first frame: the kernel says who wrote it. As
- * long as the socket has not hung up passt is there, for nobody else has the other end,
- * so the pid is still its own.
+ *   - Debian 12's passt hangs when it reads several frames together, of which the first
+ *     opens a TCP connection and another belongs to the same connection. That is a SYN that
+ *     was sent again before passt had read the first. Such a SYN is dropped: a stream loses
+ *     nothing, so the first SYN will arrive. openings.h has the place of each SYN in the
+ *     stream; SIOCOUTQ says how much passt has not read yet, rather more than less.
+ *   - passt sends its answers to the address from which the last packet came. After a packet
+ *     from :: all answers would be lost. IPv6 sends these to find out whether an address is
+ *     in use. No other host could answer, so such a packet is dropped.
  *
- * What members share of this lies behind the stream's own part, in the same memory.
+ * passt ends with the stack: by itself when it learns that no process writes any more, and
+ * otherwise it is killed. Its pid comes with its first frame, because the host's kernel tells
+ * the sender. passt is the only process that has the other end. So while the socket has not
+ * hung up, passt is there, and the pid is its own.
+ *
+ * The memory that members share for this follows that of the stream.
  */
 #include "host/sys.h"
 #include "link/backends.h"
@@ -47,7 +50,7 @@ static struct passt_shared *shared_of(const struct guise_stream *e)
 	return (struct passt_shared *)e->shared;
 }
 
-/* Whether the other end may not have read yet what ends there in the stream. */
+/* Whether passt may not have read the stream as far as `end`. */
 static bool may_be_unread(const struct guise_stream *e, int fd, uint64_t end)
 {
 	int unread = 0;
@@ -56,7 +59,7 @@ static bool may_be_unread(const struct guise_stream *e, int fd, uint64_t end)
 	return end + (uint64_t)unread > e->shared->written;
 }
 
-/* Whether it is a packet of IPv6 that has no source address. */
+/* Whether it is an IPv6 packet without a source address. */
 static bool from_nowhere(const struct guise_iov *iov, uint32_t n)
 {
 	static const uint8_t none[16];
@@ -91,7 +94,7 @@ static int set_credentials(int fd, int wanted)
 	return (int)host_sys(SYS_setsockopt, fd, SOL_SOCKET, SO_PASSCRED, &wanted, sizeof(wanted));
 }
 
-/* Takes in what there is, and until it is known, who wrote it. */
+/* Receives what there is; until passt's pid is known, also the pid of the sender. */
 static long passt_receive(struct guise_stream *e, int fd, const struct iovec *iov)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
@@ -108,7 +111,7 @@ static long passt_receive(struct guise_stream *e, int fd, const struct iovec *io
 	c = CMSG_FIRSTHDR(&m);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
 		memcpy(&writer, CMSG_DATA(c), sizeof(writer));
-		shared_of(e)->pid = writer.pid; /* 0 where we are in another PID namespace */
+		shared_of(e)->pid = writer.pid; /* 0 if this process is in another PID namespace */
 		if (writer.pid)
 			set_credentials(fd, 0);
 	}

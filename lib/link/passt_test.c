@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the passt link does beyond the stream's: this test is the passt at its other end. What
- * passt cannot bear is not sent to it, it hears of the end of the stack, and one that does not
- * is ended by force.
+ * What the passt link does in addition to a stream. This test is the passt at its other end.
+ * Frames that passt does not handle correctly are not sent to it. It learns of the end of the
+ * stack; one that does not is killed.
  */
 #include "link/backends.h"
 #include "link/frame.h"
@@ -53,7 +53,7 @@ static void close_link(int peer)
 	close(peer);
 }
 
-/* Whether the link takes the frame, which says nothing of what becomes of it. */
+/* Whether the link takes the frame; it may still drop it. */
 static bool send_frame(uint8_t *frame)
 {
 	struct guise_iov iov[2] = { { NULL, GUISE_FRAME_HDR }, { frame, LENGTH } };
@@ -78,7 +78,7 @@ static bool send_ipv6(uint8_t source)
 	return send_frame(frame);
 }
 
-/* How many frames there are to be read, all of which are. */
+/* Reads all frames that there are, and returns their number. */
 static long arrived(int peer)
 {
 	static uint8_t bytes[64 * (GUISE_FRAMING_HEAD + LENGTH)];
@@ -104,7 +104,7 @@ static void not_sent(void)
 	close_link(peer);
 }
 
-/* Until its first frame has come, by which its pid is known. */
+/* Waits until its first frame has come, by which its pid is known. */
 static bool hear_from(void)
 {
 	static uint8_t bytes[GUISE_FRAME_MAX];
@@ -121,7 +121,7 @@ static bool hear_from(void)
 	return false;
 }
 
-/* The status of a passt that hears, or does not hear, of the end. */
+/* The status of a passt that learns of the end, or does not. */
 static int status_of(bool hears)
 {
 	uint8_t stream[GUISE_FRAMING_HEAD + LENGTH] = { 0 };

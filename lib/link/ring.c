@@ -44,7 +44,7 @@ static bool has_room(struct guise_ring *r, uint64_t need)
 {
 	uint64_t tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
 
-	/* A consumer's nonsense can only make us believe that there is none. */
+	/* Wrong positions by the consumer can only have the effect that there is no room. */
 	return r->head - tail <= GUISE_RING_BYTES - need;
 }
 
@@ -78,7 +78,7 @@ int64_t guise_ring_get(struct guise_ring *r, const struct guise_iov *iov, uint32
 
 	if (!have)
 		return -EAGAIN;
-	/* Frames come in bursts: while we look ourselves, nobody needs to ring. */
+	/* Frames come in bursts: while this end looks by itself, the bell need not be rung. */
 	if (__atomic_load_n(&r->bell, __ATOMIC_RELAXED) == GUISE_BELL_ASLEEP) {
 		uint32_t asleep = GUISE_BELL_ASLEEP;
 
@@ -123,7 +123,7 @@ bool guise_ring_sleep(struct guise_ring *r)
 {
 	uint32_t awake = GUISE_BELL_AWAKE;
 
-	/* A bell that rings already stays: the caller will be woken by it. */
+	/* If it is RUNG already, that stays: the caller will be woken by it. */
 	__atomic_compare_exchange_n(&r->bell, &awake, GUISE_BELL_ASLEEP, false, __ATOMIC_SEQ_CST,
 				    __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -138,7 +138,7 @@ bool guise_ring_freed(struct guise_ring *r)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->full, __ATOMIC_RELAXED) != GUISE_FULL_WAITS)
 		return false;
-	/* Half a ring at a time, not a wake-up for every frame. */
+	/* When half of the ring is free: not a wake-up for every frame. */
 	used = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE) - r->tail;
 	return used <= GUISE_RING_BYTES / 2 &&
 	       __atomic_compare_exchange_n(&r->full, &waits, GUISE_FULL_FREED, false,

@@ -8,20 +8,20 @@
  * A record is its length (8 bytes) and the frame, padded to 8. Positions count
  * bytes and never wrap; the place in data is the position modulo its size.
  *
- * Two hand-shakes keep the system calls away while both sides are busy:
+ * Two handshakes avoid system calls while both sides are busy:
  *
  * bell: whether the consumer must be woken (by a descriptor that it polls)
  *	AWAKE	it will look again by itself
  *	ASLEEP	it found nothing and may sleep: ring
  *	RUNG	the descriptor has been rung, or is about to be
- *	The consumer says ASLEEP and looks once more before it believes that
- *	there is nothing; the producer publishes a frame before it looks at bell.
- *	One of the two therefore sees the other.
+ *	The consumer sets ASLEEP and then looks once more for a frame, before it
+ *	sleeps. The producer stores a frame before it reads bell. So at least one
+ *	of the two sees what the other has stored.
  *
  * full: whether the producer waits for room
  *	NO	it does not
  *	WAITS	it found no room and has stopped
- *	FREED	there is room again, and its bell was rung to say so
+ *	FREED	there is room again, and its bell was rung for that
  */
 #ifndef GUISE_LINK_RING_H
 #define GUISE_LINK_RING_H
@@ -43,13 +43,13 @@ struct guise_ring {
 	uint8_t data[GUISE_RING_BYTES] __attribute__((aligned(64)));
 };
 
-/* Bytes put; -EAGAIN: no room (full is WAITS now); -EMSGSIZE. */
+/* Puts a frame and returns its bytes. -EAGAIN: no room (full is WAITS now); -EMSGSIZE: too long. */
 int64_t guise_ring_put(struct guise_ring *r, const struct guise_iov *iov, uint32_t n);
 
 /*
- * Bytes of the next frame, written to iov; -EAGAIN: none; -EMSGSIZE: it was
- * longer than iov and is lost; -EBADMSG: the producer has written nonsense,
- * all that was in the ring is lost.
+ * Writes the next frame to iov and returns its bytes. -EAGAIN: there is none; -EMSGSIZE: it
+ * was longer than iov and is lost; -EBADMSG: the producer has written invalid data, and all
+ * that was in the ring is lost.
  */
 int64_t guise_ring_get(struct guise_ring *r, const struct guise_iov *iov, uint32_t n);
 
@@ -63,7 +63,7 @@ bool guise_ring_sleep(struct guise_ring *r);
  * caller then rings the bell of the ring in the other direction. */
 bool guise_ring_freed(struct guise_ring *r);
 
-/* Producer: whether it was told that there is room again. */
+/* Producer: whether the consumer has reported that there is room again. */
 bool guise_ring_resume(struct guise_ring *r);
 
 #endif

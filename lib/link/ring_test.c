@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The pair link's ring: frames of every size arrive whole, once and in order
- * between two threads that really sleep on their bells; and whatever a hostile
- * other end writes into the shared memory, the ring only loses frames.
+ * between two threads that really sleep on their bells. Whatever a hostile other
+ * end writes into the shared memory, the ring only loses frames.
  */
 #include "link/ring.h"
 
@@ -24,7 +24,7 @@ static struct guise_ring *ring;
 static int consumer_bell, producer_bell;
 static bool stuck;
 
-/* A frame's size and content follow from its number. */
+/* The size and content of a frame are computed from its number. */
 static uint32_t frame_size(uint32_t i)
 {
 	uint32_t x = i * 2654435761u;

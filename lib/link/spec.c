@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Parses a link's spec; touches nothing. */
+/* Parses a link's spec; changes nothing. */
 #include "link/spec.h"
 #include "region/stack.h"
 

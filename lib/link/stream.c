@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The stream backend: frames over a Unix stream socket, as passt and QEMU
- * (-netdev stream) speak (framing.h). Whoever may connect to a socket needs no
- * privilege, so this is a user's way out without root.
+ * The stream backend: frames over a Unix stream socket, with the framing of passt and
+ * QEMU (-netdev stream; framing.h). To connect to a socket needs no privilege, so this
+ * is a way out for users without root.
  *
- * spec: "PATH" connects to the socket of that path; "fd=N" copies a connected
- * one. passt.c is the same with passt at the other end, of which more is known; what it
- * builds on has the prefix guise_stream_ (stream.h).
+ * spec: "PATH" connects to the socket of that path; "fd=N" copies a connected one.
+ * passt.c is the same for a passt, about which more is known; the functions that it uses
+ * have the prefix guise_stream_ (stream.h).
  *
- * A stream knows nothing of frames, so a read may end in the middle of one, and
- * so may a write. What is there of it must be at hand for whoever carries the
- * virtual CPU next, in whichever process: both buffers lie in a memfd that all
- * members map, descriptor [1] beside the socket [0]. The virtual CPU is their
- * lock. Whoever carries it may be killed at any moment, also between a call that moved
- * bytes and the note of how many: the host's kernel writes their number there by itself
- * (counted.h), and the next one goes on behind them.
+ * A read or a write of a stream may end in the middle of a frame. The next carrier, which
+ * may be in another process, needs the part of the frame that was moved. So both buffers
+ * are in a memfd that all members map: descriptor [1], beside the socket [0]. The virtual
+ * CPU is their lock. The carrier may be killed at any moment, also between a call that
+ * moved bytes and the store of how many it moved. So the host's kernel itself writes their
+ * number into that memory (counted.h), and the next carrier continues behind them.
  *
- * In: one read takes as many frames as there are, and they are handed over one
- * by one; only when no whole frame is left is there another read. So when `in`
- * says -EAGAIN the buffer holds less than a frame, and all else is still in the
- * socket, where polling sees it.
+ * In: one read gets as many frames as there are, and the port gets them one after the
+ * other. There is another read only when no whole frame is left. So when `in` returns
+ * -EAGAIN, the buffer has less than a frame, and everything else is still in the socket,
+ * where polling finds it.
  *
- * Out: small frames are gathered, and written before the virtual CPU is given
- * up (`flush`), or when there are many; a big one is written at once from where
- * it lies. What the socket does not take stays, and waits for POLLOUT; when
- * there is no room for another frame, the port's queue stops.
+ * Out: small frames are gathered, and written before the virtual CPU is given up
+ * (`flush`), or when there are many. A big frame is written at once, without a copy. What
+ * the socket does not take stays, and waits for POLLOUT; when there is no room for another
+ * frame, the port's queue stops.
  *
- * There is no header that could leave a checksum or the segmentation to the
- * other side: the stack does both. A peer that ends, or whose lengths make no
- * sense, loses the link: the carrier goes, as if the cable were pulled.
+ * Without a virtio-net header, checksums and segmentation cannot be left to the other side:
+ * the stack does both. If the peer ends, or sends lengths that are not valid, the link is
+ * lost: its interface has no carrier any more.
  *
- * Limits: real time only, as for a pair. Frames that were gathered or half
- * written when the last process with the link is killed are lost, as on a wire.
+ * Limits: real time only, as for a pair. Frames that were gathered or half written when the
+ * last process with the link is killed are lost, as on a wire.
  */
 #include "link/stream.h"
 #include "host/memory.h"
@@ -52,7 +51,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 
-#define STREAM_READS 4        /* in one call, so that a flood cannot hold the CPU */
+#define STREAM_READS 4        /* in one call: much input must not keep the virtual CPU */
 #define STREAM_BIG   8192u    /* written at once ... */
 #define STREAM_MANY  65536u   /* ... as is this much of small ones */
 #define STREAM_IOV   (20 + 2) /* the port's most: MAX_SKB_FRAGS and both heads */
@@ -65,7 +64,7 @@ static uint32_t note_sent(struct guise_stream_shared *b)
 	return bytes;
 }
 
-/* Whoever calls this says how it ended: guise_framing_gone() or _put(). */
+/* The caller has to note the end of the call: by guise_framing_gone() or _put(). */
 static int64_t stream_send(struct guise_stream *e, int fd, const struct iovec *iov, size_t n)
 {
 	struct guise_stream_shared *b = e->shared;
@@ -80,9 +79,10 @@ static int64_t stream_send(struct guise_stream *e, int fd, const struct iovec *i
 }
 
 /*
- * The thread that was sending has been killed. What it sent from the buffer is over with
- * that. Or else, nothing lies there: then this is the same frame, which the holder hands
- * over anew, and so many bytes of it are gone (lib/region/finish.c).
+ * The thread that was sending has been killed. If it was sending from the buffer, this notes
+ * how much it has sent. If the buffer is empty, it was sending a frame of the port, and the
+ * port's call is made again with the same frame (lib/region/finish.c): returns how many bytes
+ * of that frame were sent.
  */
 static uint32_t take_over(struct guise_stream *e)
 {
@@ -110,7 +110,7 @@ int64_t guise_stream_flush(struct guise_link_port *port)
 		ret = stream_send(e, port->fd[0], &iov, 1);
 		if (ret >= 0)
 			guise_framing_gone(out, (uint32_t)ret);
-		else /* The peer is gone, which `in` will hear: nobody wants the rest. */
+		else /* The peer is gone, as `in` will find: the rest is dropped. */
 			guise_framing_gone(out, ret == -EAGAIN ? 0 : (uint32_t)due.len);
 		if (ret < 0)
 			return ret;
@@ -128,7 +128,7 @@ static void hold(const struct guise_stream *e)
 	__atomic_fetch_or(&e->region->vcpu->tx_held, e->bit, __ATOMIC_RELAXED);
 }
 
-/* A big frame from where it lies; how much of it and its length went, or -errno. */
+/* Sends a big frame without a copy. Returns how many bytes of length and frame were sent. */
 static int64_t send_at_once(struct guise_stream *e, int fd, const struct guise_iov *iov, uint32_t n,
 			    uint32_t length)
 {
@@ -211,7 +211,7 @@ int64_t guise_stream_in(struct guise_link_port *port, const struct guise_iov *io
 			continue;
 		}
 		if (ret == -EPROTO) {
-			/* Said before the peer, and who watches it for us, can hear of it. */
+			/* Stored before the peer, and the process that watches it, can notice. */
 			e->link->reason = in->bad;
 			host_sys(SYS_shutdown, port->fd[0], SHUT_RDWR);
 			return ret;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The stream backend (stream.c) as another one builds on it, whose frames go over such a
- * stream, too, and which knows more of the program at the other end: passt.c.
+ * The functions of the stream backend (stream.c) for another backend whose frames go over
+ * such a stream, and that knows more about the program at the other end: passt.c.
  *
- * Its memory of all members begins with a struct guise_stream_shared; how long it is, it
- * says to open and attach. A process's share is a struct guise_stream, the port's state.
+ * The memory that its members share begins with a struct guise_stream_shared; it gives the
+ * size of that memory to open and attach. Each process has a struct guise_stream, in
+ * port->state.
  */
 #ifndef GUISE_LINK_STREAM_H
 #define GUISE_LINK_STREAM_H
@@ -17,7 +18,7 @@
 struct guise_stream_shared {
 	struct guise_framing in, out;
 	struct guise_counted receive, send;
-	uint64_t written, before; /* bytes that the socket took, ever, and before `send` */
+	uint64_t written, before; /* bytes that the socket has taken in all, and before `send` */
 };
 
 struct guise_stream {
@@ -26,7 +27,7 @@ struct guise_stream {
 	struct guise_region *region;
 	struct guise_link *link;
 	uint32_t bit;
-	/* NULL, or: takes in what there is, in place of guise_counted_receive(). */
+	/* NULL, or: receives in place of guise_counted_receive(). */
 	long (*receive)(struct guise_stream *e, int fd, const struct iovec *iov);
 };
 
@@ -38,7 +39,7 @@ int64_t guise_stream_out(struct guise_link_port *port, const struct guise_iov *i
 int64_t guise_stream_in(struct guise_link_port *port, const struct guise_iov *iov, uint32_t n);
 int64_t guise_stream_flush(struct guise_link_port *port);
 void guise_stream_detach(struct guise_link_port *port);
-/* An epitaph, in which the other end is called `peer`. */
+/* The sentence for `epitaph`, in which the other end is called `peer`. */
 void guise_stream_lost(const struct guise_link *link, const char *peer, char *text, size_t size);
 
 #endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A stream stays in step whoever is killed at it. A child sends frames, or takes them in,
- * with the buffers of all; it is traced from one end of a system call to the next, and
- * killed there, now at this one and now at that: also when the host's kernel has moved
- * bytes and nobody has noted how many. The next child goes on as the holder would, with
- * the frame that the one before had in hand. At the other end of the socket all frames
- * must be whole, and in order.
+ * The position in a stream stays right when a thread that uses it is killed. A child sends or
+ * receives frames, with the shared buffers. It is traced from one end of a system call to the
+ * next, and killed at one of them, each time another one: also when the host's kernel has
+ * moved bytes and their number was not stored yet. The next child continues like the holder,
+ * with the same frame. At the other end of the socket all frames must be whole, and in order.
  */
 #include "link/frame.h"
 #include "link/framing.h"
@@ -33,7 +32,7 @@
 /* Of all children, and this process. */
 static struct shared {
 	struct guise_region region;
-	uint32_t frame;    /* the one in hand */
+	uint32_t frame;    /* the current one */
 	uint32_t in_flush; /* what is done with it */
 	uint32_t received, wrong;
 	uint8_t from[GUISE_FRAME_MAX], to[GUISE_FRAME_MAX];
@@ -78,7 +77,7 @@ static void open_link(int fd)
 	stack.region = &shared->region;
 	port.fd[0] = fd;
 	port.fd[1] = memfd_create("stream", MFD_CLOEXEC);
-	/* More than its buffers have: they are the backend's own. */
+	/* Larger than its buffers, which belong to the backend. */
 	if (port.fd[1] < 0 || ftruncate(port.fd[1], 4 << 20))
 		abort();
 	tap_done(guise_link_stream.attach(&stack, link, &port), "a stream has buffers");
@@ -109,7 +108,7 @@ static void send_always(void)
 {
 	for (;;) {
 		while (!shared->in_flush && hand_over() == -EAGAIN) {
-			/* As the port does, which stops its queue meanwhile. */
+			/* Like the port, which stops its queue meanwhile. */
 			sched_yield();
 			guise_link_stream.flush(&port);
 		}
@@ -204,7 +203,7 @@ static void write_some(int fd)
 
 /* ---- kills --------------------------------------------------------------------------------- */
 
-/* A child that stops at both ends of each system call; 0: the host does not let it be traced. */
+/* A child that stops at both ends of each system call; 0: the host does not allow to trace it. */
 static pid_t start(void (*act)(void))
 {
 	pid_t pid = fork();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The stream link with real stacks: two that are joined by a socket exchange
- * bytes through a buffer that is full most of the time; a peer that is this test
- * sends frames of any length, in parts; one that ends loses the link, and one
- * that speaks something else does.
+ * The stream link with real stacks. Two that are connected by a socket exchange bytes
+ * through a buffer that is full most of the time. This test is a peer that sends frames
+ * of any length, in parts. The link is lost when the peer ends, or uses another framing.
  */
 #include "link/framing.h"
 
@@ -44,7 +43,7 @@ struct server {
 	bool good;
 };
 
-/* Takes a stream of BYTES and sends it back. */
+/* Receives a stream of BYTES and sends it back. */
 static void *serve(void *arg)
 {
 	static uint8_t buf[BYTES];
@@ -97,7 +96,7 @@ static void two_stacks(unsigned int mtu)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
 		abort();
-	/* So that it does not take all that there is at once. */
+	/* Small, so that it does not take everything at once. */
 	for (int i = 0; i < 2; i++)
 		setsockopt(fd[i], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
 	add_link(left, fd[0], "192.0.2.1/24", mtu);
@@ -169,7 +168,7 @@ static struct guise_stack *beside(int *peer)
 	return s;
 }
 
-/* An Ethernet frame that nobody answers, and that is counted. */
+/* An Ethernet frame that is counted, and not answered. */
 static void make_frame(uint8_t *to, uint32_t length)
 {
 	guise_framing_head(to, length);

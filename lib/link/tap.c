@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The tap backend: the stack's interface is the other end of a tap device of
- * the host. The host's kernel speaks the virtio-net header itself, so a large
- * TCP segment crosses in one system call and one copy, its checksum undone.
+ * the host. The host's kernel itself uses the virtio-net header, so a large TCP
+ * segment needs one system call and one copy, and no checksum is computed.
  * And the tun backend, which is the same without Ethernet: IP packets alone.
  *
  * spec: "IFNAME" opens (or makes) that device; "fd=N" copies an open one, which
  * must have IFF_TAP (or IFF_TUN) | IFF_NO_PI | IFF_VNET_HDR. With offload=off the host's
- * kernel is told to segment and sum before it hands a frame over, and the
- * port, which then sees no offload bits, does the same outwards.
+ * kernel segments packets and computes checksums before guise reads them, and the port,
+ * whose device then has no such features, does the same for packets that it sends.
  *
- * The descriptor does not block. Its state is the link alone, for counting.
+ * The descriptor is non-blocking. port->state is the link, for its counters.
  */
 #include "host/fd.h"
 #include "host/sys.h"
@@ -29,7 +29,7 @@
 #include <sys/uio.h>
 
 #define KINDS (IFF_TAP | IFF_TUN)
-/* Malformed frames skipped in one call, so that a flood cannot hold the CPU. */
+/* Malformed frames that are skipped in one call: many must not keep the virtual CPU. */
 #define TAP_SKIP 16
 
 _Static_assert(sizeof(struct guise_iov) == sizeof(struct iovec), "passed to readv(2) as it is");
@@ -132,7 +132,7 @@ static int tap_open(struct guise_stack *s, struct guise_link *link, struct guise
 				     : tap_copy(link->kind, spec + 3, flags);
 	if (fd < 0)
 		return fd;
-	/* With NOGRO the user wants each frame on its own. */
+	/* With NOGRO the user wants each packet in a frame of its own. */
 	if (!(link->features & GUISE_LINK_NOGRO)) {
 		offload = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
 		link->features |= GUISE_LINK_CSUM | GUISE_LINK_TSO;
@@ -169,7 +169,7 @@ static int64_t tap_in(struct guise_link_port *port, const struct guise_iov *iov,
 			return ret;
 		link->rx_malformed++;
 	}
-	return -EAGAIN; /* the descriptor is still readable, so we will be back */
+	return -EAGAIN; /* the descriptor is still readable: `in` is called again */
 }
 
 static void tap_detach(struct guise_link_port *port)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Interfaces of a stack: find, up and down, MTU, bridges, veth cables. */
+/* Interfaces of a stack: find, up and down, MTU, bridges, veth pairs. */
 #include "guise/syscall.h"
 #include "region/stack.h"
 #include "setup/nl.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Network namespaces inside a stack: many hosts on one virtual CPU, with one
- * clock. A namespace is a descriptor of the stack and lives while it is open,
- * or while a thread works in it. Each thread of a program is in one of its
- * own choice, and /proc/thread-self/net shows that one (/proc/net shows the
- * one of the process's first thread).
+ * clock. A namespace is a descriptor of the stack; it exists while that is open,
+ * or while a thread is in it. Each thread of a program can be in another one.
+ * /proc/thread-self/net shows the one of the thread, /proc/net that of the
+ * process's first thread.
  */
 #include "guise/syscall.h"
 #include "region/stack.h"

@@ -24,7 +24,7 @@ void guise_nl_u16(struct guise_nl *m, uint16_t type, uint16_t value);
 void guise_nl_u32(struct guise_nl *m, uint16_t type, uint32_t value);
 void guise_nl_u64(struct guise_nl *m, uint16_t type, uint64_t value);
 
-/* Opens an attribute that holds others, with raw bytes in front of them; its
+/* Opens an attribute that has others in it, with raw bytes in front of them. Returns its
  * place, for guise_nl_end(). */
 size_t guise_nl_nest(struct guise_nl *m, uint16_t type, const void *data, size_t len);
 void guise_nl_end(struct guise_nl *m, size_t place);

@@ -144,7 +144,7 @@ static int delete_root(struct guise_stack *s, const struct tcmsg *body, const ch
 
 	guise_nl_begin(&m, RTM_DELQDISC, 0, body, sizeof(*body));
 	err = guise_nl_talk(s, NETLINK_ROUTE, &m, NULL, NULL, "qdisc none on %s", dev);
-	/* It has none that anyone set. */
+	/* It has none that was set. */
 	return err == -ENOENT || err == -EINVAL ? 0 : err;
 }
 
@@ -194,7 +194,7 @@ int guise_qdisc_set(struct guise_stack *s, const char *dev, const char *spec)
 
 	err = put_root(s, &body, &q, flags, dev);
 	if (err == -EEXIST) {
-		/* One of the same kind, which must not keep what it was told. */
+		/* One of the same kind, which must not keep its old values. */
 		err = delete_root(s, &body, dev);
 		if (!err)
 			err = put_root(s, &body, &q, flags, dev);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Parses tc's words for a queueing discipline; touches nothing. */
+/* Parses tc's words for a queueing discipline; changes nothing. */
 #include "setup/qdisc_spec.h"
 #include "region/stack.h"
 #include "setup/units.h"
