@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tests stand on. Each test has namespaces of its own, and each test that ran a program
-on guise also shows that nothing of it is left behind."""
+"""Fixtures. Each test has namespaces of its own, and each test that ran a program on guise also
+checks that nothing of it is left behind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def leftovers(far: Namespace, run_dir: Path) -> Iterator[Leftovers]:
-    """What there is before the test must be all there is after it."""
+    """After the test there must be no more than before it."""
     leftovers = Leftovers(far, run_dir)
     yield leftovers
     leftovers.wait_until_none()

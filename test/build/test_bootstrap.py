@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bootstrap takes a machine that has nothing to a build, and touches the machine only as far as
-it must: it asks for root only when a package is missing, and says which and why. What comes from
-the network comes first, and at the end stands what to type."""
+"""bootstrap makes a build possible on a machine that lacks everything, and changes the machine no
+more than necessary: it asks for root only when a package is missing, and says which and why. It
+downloads everything first, and at the end it says what to type."""
 
 import os
 import re
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Machine:
-    """A PATH that holds a few tools and what the test says, with which bootstrap runs."""
+    """A PATH with a few tools and the test's own programs, with which bootstrap runs."""
 
     def __init__(self, folder: Path) -> None:
         self.bin = folder / "bin"

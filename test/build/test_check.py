@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `make check` calls passed: nothing that was left out, or that ended half way."""
+"""`make check` counts no test as passed that was left out, or that ended half way."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def test_every_part_with_tests_has_a_floor(check: ModuleType) -> None:
         ("ok 1 - a\nok 2 - b\n1..2", 0, (2, 0, 0)),
         ("ok 1 - a\nok 2 - b # skip why\n1..2", 0, (1, 0, 1)),
         ("ok 1 - a\nnot ok 2 - b\n1..2", 1, (1, 1, 0)),
-        ("ok 1 - a\nok 2 - b", 0, (2, 1, 0)),  # it ended before its end
+        ("ok 1 - a\nok 2 - b", 0, (2, 1, 0)),  # it ended too early
         ("ok 1 - a\n1..2", 0, (1, 1, 0)),
-        ("ok 1 - a\n1..1", 1, (1, 1, 0)),  # a sanitizer reports when all is said
+        ("ok 1 - a\n1..1", 1, (1, 1, 0)),  # a sanitizer reports after the last line
         ("no TAP", 0, (1, 0, 0)),
         ("no TAP", 77, (0, 0, 1)),
         ("", 139, (0, 1, 0)),

@@ -71,7 +71,7 @@ def in_root(root: Path, *command: str) -> str:
 
 
 def links_of_processes(name: str) -> set[str]:
-    """What that link in /proc/PID says, of all that run."""
+    """What that link in /proc/PID leads to, for all running processes."""
     found = set()
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -125,7 +125,7 @@ def minimal(pristine: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 def commands_of(document: Path) -> list[str]:
-    """What stands behind the prompts in its code blocks."""
+    """The text after the prompts in its code blocks."""
     blocks = re.findall(r"^```\n(.*?)^```$", document.read_text("utf-8"), re.M | re.S)
     return [line[2:] for block in blocks for line in block.splitlines() if line[:2] == "$ "]
 
@@ -141,7 +141,7 @@ class Answer:
 
 
 class Walker:
-    """Who types: root, or a user who may call sudo without a password."""
+    """The user who types: root, or one who may call sudo without a password."""
 
     def __init__(self, root: Path, who: str) -> None:
         self.root, self.who = root, who

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The engine of connections in relay/ knows nothing of those who use it: neither what its files
-include nor what its objects call is the holder's."""
+"""The engine of connections in relay/ does not depend on its user: its files include nothing of the
+holder, and its objects call nothing of it."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 #include <aio.h>
 #include <sys/wait.h>
 
-/* Until it is done; what has come of it. */
+/* Waits until it is done; its result. */
 static void tell_request(const char *what, struct aiocb *cb)
 {
 	const struct aiocb *list[] = { cb };
@@ -133,7 +133,7 @@ CASE(aio_in_order)
 	stream_pair(fd);
 	for (int i = 0; i < 8; i++) {
 		cb[i] = request(fd[0], &byte[i], 1);
-		/* The last two overtake all except the first, which has begun. */
+		/* The last two are done before all others except the first, which has begun. */
 		cb[i].aio_reqprio = i < 6 ? 5 : 3;
 		SHOW(aio_read(&cb[i]));
 	}

@@ -21,7 +21,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* "text = result", with the name of errno where it failed. */
+/* Prints "text = result", with the name of errno if the call failed. */
 __attribute__((unused, format(printf, 2, 3))) static void tell_result(long ret, const char *format,
 								      ...)
 {
@@ -34,7 +34,7 @@ __attribute__((unused, format(printf, 2, 3))) static void tell_result(long ret, 
 	printf(" = %ld%s%s\n", ret, ret < 0 ? " " : "", ret < 0 ? strerrorname_np(err) : "");
 }
 
-/* Makes the call and tells of it: TELL(listen(fd, 1), "listen(%s, 1)", word). */
+/* Makes the call and prints it: TELL(listen(fd, 1), "listen(%s, 1)", word). */
 #define TELL(call, ...)                            \
 	({                                         \
 		long told_;                        \
@@ -138,7 +138,7 @@ __attribute__((unused)) static void *attempt_begins(void *data)
 	return NULL;
 }
 
-/* Starts it; true when it sleeps, false when it has come back. */
+/* Starts it; true when it sleeps, false when it has returned. */
 __attribute__((unused)) static bool attempt_waits(struct attempt *a)
 {
 	struct timespec moment = { .tv_nsec = 2000000 };
@@ -200,7 +200,7 @@ __attribute__((unused)) static void await(int fd, short events)
 
 /*
  * Two connected TCP sockets with small buffers, of which fd[0] is to be filled, and with small
- * segments: a window that opens a little is used at once, and not some day, when it is probed.
+ * segments: a window that opens a little is used at once, and not only when it is probed.
  */
 __attribute__((unused)) static void small_pair(int fd[2])
 {

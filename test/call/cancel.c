@@ -14,7 +14,7 @@
 /* What the calls are given. */
 static struct place {
 	int in, out, full, drain, listener, epoll, pipe, into, file;
-	struct sockaddr_in deaf; /* where nobody accepts */
+	struct sockaddr_in deaf; /* no program accepts here */
 	struct aiocb unread, listed;
 } at;
 
@@ -111,7 +111,7 @@ static const struct {
 	AT_ONCE(ENTRY)
 };
 
-/* No room on the way to anybody, and none that could come. */
+/* There is no room to send, and there will be none. */
 static int full_socket(void)
 {
 	int fd[2], flags, small = 4096;
@@ -254,7 +254,7 @@ static void *begin_late(void *data)
 		sched_yield();
 	pthread_setcancelstate(state, NULL);
 	a->call(a);
-	/* Where the call was none, this is not one either. */
+	/* If the call was no cancellation point before, it is none now. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	return NULL;
 }

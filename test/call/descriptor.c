@@ -106,7 +106,7 @@ CASE(fcntl_locks)
 		}
 }
 
-/* To whom SIGIO and SIGURG go. */
+/* Which process or thread gets SIGIO and SIGURG. */
 CASE(fcntl_owner)
 {
 	struct f_owner_ex owner = { .type = F_OWNER_TID };
@@ -323,7 +323,7 @@ CASE(close_range_everywhere)
 	SHOW(some_socket(0) >= 0);
 }
 
-/* A socket is a socket to whoever looks at the number. */
+/* Every call that looks at the number sees a socket. */
 CASE(what_a_number_is)
 {
 	struct stat s;

@@ -12,7 +12,7 @@
 static const char *const end_names[ENDS] = { "stream",  "datagram", "unconnected", "file",
 					     "pipe in", "pipe out", "folder",      "nothing" };
 
-/* One of each; the peers stay open and are drained by nobody. */
+/* One of each. The peers stay open, and nothing reads from them. */
 static void open_ends(int fd[ENDS])
 {
 	int pair[2], pipes[2];
@@ -54,7 +54,8 @@ CASE(sendfile_pairs)
 		for (int in = 0; in < ENDS; in++) {
 			off_t offset = 2;
 
-			/* Of a socket to the host's file: the host's kernel has its ways there. */
+			/* From a socket to a file of the host: there the host's kernel behaves
+			 * differently. */
 			open_ends(fd);
 			TELL(sendfile(fd[out], fd[in], NULL, 5), "sendfile(%s, %s)", end_names[out],
 			     end_names[in]);

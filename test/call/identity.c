@@ -38,7 +38,7 @@ static int listed(void)
 	return fd;
 }
 
-/* Whose a new socket is: 0: as this thread; or 1 plus the user. */
+/* The user of a new socket. 0: the same as this thread's; otherwise 1 plus the user. */
 static long owner(void)
 {
 	int fd = listed();
@@ -94,7 +94,7 @@ CASE(identity_changes)
 	SHOW(owner());
 	SHOW(seteuid(other));
 	SHOW(owner());
-	/* A socket is whose it was. */
+	/* A socket keeps its user. */
 	SHOW(user_of(old) == (long)own);
 	SHOW(seteuid(own));
 	SHOW(owner());
@@ -119,7 +119,7 @@ CASE(identity_changes)
 	SHOW(setfsgid(group) == (int)group);
 	SHOW(setgid(group));
 
-	/* All threads of a process at once, and those that come. */
+	/* All threads of a process at the same time, and later ones. */
 	pthread_barrier_init(&barrier, NULL, 2);
 	MUST(!pthread_create(&thread, NULL, elsewhere, NULL));
 	pthread_barrier_wait(&barrier);
@@ -130,7 +130,7 @@ CASE(identity_changes)
 	MUST(!pthread_create(&thread, NULL, late, NULL));
 	MUST(!pthread_join(thread, NULL));
 
-	/* A child is who its parent is. */
+	/* A child has the user of its parent. */
 	fflush(stdout);
 	if (!fork()) {
 		printf("a child's: %ld\n", owner());

@@ -6,7 +6,7 @@
 #include <linux/net_tstamp.h>
 #include <netinet/ip6.h>
 
-/* One message, and all that is said with it. */
+/* One message, with all that comes with it. */
 static void receive(int fd, int flags, const char *what)
 {
 	union {
@@ -113,7 +113,7 @@ static void await_times(void)
 	MUST(!"packets never got a time");
 }
 
-/* Whatever can be told with a datagram. */
+/* All control messages that a datagram can have. */
 CASE(receive_control)
 {
 	static const int v4[] = { IP_PKTINFO,         IP_RECVTTL, IP_RECVTOS,
@@ -204,7 +204,7 @@ CASE(receive_errors)
 	struct sockaddr_in none4 = loopback(9), far = loopback(9);
 	int u;
 
-	/* Nobody at a port: a report of ICMP. */
+	/* A closed port: an error by ICMP. */
 	u = socket(AF_INET, SOCK_DGRAM, 0);
 	MUST(!setsockopt(u, IPPROTO_IP, IP_RECVERR, &one, 4));
 	SHOW(recvmsg(u, &(struct msghdr){ 0 }, MSG_ERRQUEUE));
@@ -218,7 +218,7 @@ CASE(receive_errors)
 	receive(u, MSG_DONTWAIT, "before it");
 	receive(u, MSG_ERRQUEUE | MSG_PEEK, "error");
 	receive(u, MSG_ERRQUEUE, "error");
-	/* None on the way: a report of this host's own. */
+	/* A packet that cannot be sent: an error of this host itself. */
 	far.sin_addr.s_addr = htonl(0xc0000201);
 	SHOW(sendto(u, "abc", 3, 0, (void *)&far, sizeof(far)));
 	receive(u, MSG_ERRQUEUE, "local");

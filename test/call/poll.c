@@ -221,7 +221,7 @@ static long select_two(struct attempt *a)
 	return select((a->fd > other ? a->fd : other) + 1, &in, NULL, NULL, &t);
 }
 
-/* Woken by each of the stack's and of the host's. */
+/* It is woken by each descriptor of the stack and of the host. */
 CASE(poll_wakes)
 {
 	struct itimerspec soon = { .it_value = { 0, 30000000 } };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Receiving: bad buffers, vectors, several messages, the byte that overtakes; and when it waits. */
+/* Receiving: bad buffers, vectors, several messages, urgent data; and when it waits. */
 #include "call.h"
 
 #include <stdint.h>
@@ -324,7 +324,7 @@ CASE(receive_several_messages)
 	SHOW(recvmmsg(udp[0], m, 2, MSG_DONTWAIT | 0x80000000, NULL));
 }
 
-/* The byte that overtakes. */
+/* Urgent data. */
 CASE(receive_out_of_band)
 {
 	int fd[2], one = 1, mark = -1;

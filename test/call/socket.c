@@ -116,7 +116,7 @@ static void every_length(int fd, const char *word, const struct sockaddr *addr, 
 
 CASE(address_lengths)
 {
-	/* Addresses that nobody has, so that nothing comes of it. */
+	/* Addresses that no host has, so that it has no effect. */
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_addr = { htonl(0x01020304) } };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_addr = { { { 0x20, 1 } } } };
 	static const int types[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_RAW };
@@ -303,7 +303,7 @@ CASE(name_places)
 		close(a < 0 ? -1 : a);
 		close(c);
 	}
-	/* Those that could not be told their peer's name are gone. */
+	/* Connections for which accept could not store the peer's name are gone. */
 	MUST(!fcntl(l, F_SETFL, O_NONBLOCK));
 	while (accept(l, NULL, NULL) >= 0)
 		rest++;
@@ -351,7 +351,7 @@ static void connect_states(int family, int type, int protocol)
 	SHOW(send(fd, "x", 1, MSG_NOSIGNAL));
 	SHOW(getpeername(fd, (void *)&none, &len));
 	close(fd);
-	/* Nobody there. */
+	/* Closed ports. */
 	close(l);
 	fd = socket(family, type, protocol);
 	SHOW(connect(fd, (void *)&addr, sizeof(addr)));
@@ -408,7 +408,7 @@ CASE(connect_errors)
 		SHOW(bind(c[i], (void *)&me, sizeof(me)));
 		SHOW(connect(c[i], (void *)&addr, sizeof(addr)));
 	}
-	/* A queue of one that is full: EAGAIN's and EALREADY's place. */
+	/* A full queue of one connection: here EAGAIN and EALREADY occur. */
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	SHOW(connect(fd, (void *)&addr, sizeof(addr)));
 	await(fd, POLLOUT);

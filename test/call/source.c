@@ -45,7 +45,7 @@ static void make_sources(void)
 		MUST(sources[i].fd >= 0);
 }
 
-/* What has been rung is there. */
+/* Earlier events are there. */
 static void ring_and_wait(const struct source *s)
 {
 	s->ring(s->fd);
@@ -67,7 +67,7 @@ static void tell_source(const struct source *s)
 	}
 }
 
-/* The ways to ask: each tells of the source and the socket, and their order where there is one. */
+/* The ways to ask: each reports the source and the socket, and their order if there is one. */
 static long ask_poll(int source, int fd, int timeout)
 {
 	struct pollfd p[] = { { source, POLLIN | POLLOUT, 0 }, { fd, POLLIN, 0 } };

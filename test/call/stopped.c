@@ -54,7 +54,7 @@ static long sleeping(pid_t pid)
 	return asleep ? times : 0;
 }
 
-/* In its call, that is: for a while it is not woken. */
+/* It sleeps in its call: nothing wakes it for a while. */
 static void child_sleeps(pid_t pid)
 {
 	long last = 0, times;

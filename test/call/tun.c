@@ -23,7 +23,7 @@ static struct ifreq named(int flags)
 	return request;
 }
 
-/* Whether there is such an interface, to whom asks on a socket. */
+/* Whether there is such an interface, by an ioctl on a socket. */
 static long exists(void)
 {
 	struct ifreq request = named(0);
@@ -43,7 +43,7 @@ static int opened(int how, int kind)
 	return fd;
 }
 
-/* Up, with 10.99.0.1/24, and without what IPv6 sends by itself. */
+/* Brings it up with 10.99.0.1/24, without the packets that IPv6 sends by itself. */
 static void configure(void)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """guise doctor on machines of all kinds: each is made so, by namespaces, rights and denied calls.
-What it says of one stands in a file of the folder doctor; GUISE_UPDATE=1 writes these anew. And
-what it says is true: a run without flags works where it says so, and fails where not."""
+Its findings for each are in a file of the folder doctor; GUISE_UPDATE=1 writes these anew. And they
+are true: a run without flags works if it says so, and fails otherwise."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def test_a_run_beside_the_first_goes_through_passt_or_gets_a_tap_of_its_own(
         assert proof(second)["reach"] == "as far as passt"
         for word in ("guise-u0", "through passt", "--taps 2"):
             assert word in second.errors, second
-        # As the user says, whatever the way.
+        # As the user demands, with every way out.
         script = "ip -br -4 address show eth0; ip route show default"
         named = runs(machine, ALICE, "sh", "-c", script, flags=("--ip", "10.9.8.7/24")).expect()
         assert "10.9.8.7/24" in named.text and "via 10.9.8.1 " in named.text, named
@@ -317,7 +317,8 @@ def test_what_cannot_be_is_named(machine: Machine, flags: list[str], words: list
 
 
 def test_root_who_calls_sudo_needs_nothing(machine: Machine) -> None:
-    """Root who types what the documents say is told so, and nothing is done."""
+    """If root types the command from the documents, guise says that root needs nothing, and does
+    nothing."""
     before = machine.state()
     done = machine.run("env", "SUDO_USER=root", GUISE, "setup").expect()
     assert "root needs nothing set up" in done.text and "--user NAME" in done.text, done

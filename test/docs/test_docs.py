@@ -34,7 +34,7 @@ CASES = re.compile(r"test/(?:call|preload)/\w+\.c")
 
 
 def prose(document: Path) -> str:
-    """The text without its code blocks, in which anything may stand."""
+    """The text without its code blocks, which may have any words."""
     return re.sub(r"^```.*?^```$", "", document.read_text("utf-8"), flags=re.M | re.S)
 
 
@@ -208,7 +208,8 @@ def test_manual_and_help_have_the_same_flags(command: str) -> None:
 
 
 def test_list_of_calls_is_what_the_preload_library_has() -> None:
-    """docs/calls.md is written from preload/calls.h, and nobody has changed either alone."""
+    """docs/calls.md is generated from preload/calls.h, and neither was changed without the
+    other."""
     script = ROOT / "preload/calls_doc.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A program like Chromium's helpers, in a sandbox that allows much, but kills who calls prctl or
+ * A program like Chromium's helpers, in a sandbox that allows much, and kills a process that calls
+ * prctl or
  * socket: a fork that has no sockets goes into it, makes a thread there, and an epoll. Before
  * that it asks whether there are filters, by installing none, and is in no sandbox for that: a
  * raw call for a socket, in a new thread, is seen. Prints "ok".

@@ -64,7 +64,7 @@ static bool lost(void)
 	return r->dead;
 }
 
-/* The stack is lost: threads that wait in it, or call it, are told so in time. */
+/* When the stack is lost, threads that wait in it, or call it, get an error in time. */
 static __attribute__((noreturn)) void end_lost(void)
 {
 	struct timespec until;
@@ -221,7 +221,7 @@ struct there {
 	struct places places;
 };
 
-/* In a process of its own, that joins by itself: what the kernel in the stack says. */
+/* What the stack's kernel reports, read by a process of its own that joins by itself. */
 static void look(void)
 {
 	char text[1024] = "", *at;

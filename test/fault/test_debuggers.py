@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Programs on a stack that trace others, or are traced, or stopped: the holder, which traces all
-members, is not in the way."""
+members, does not prevent that."""
 
 from __future__ import annotations
 

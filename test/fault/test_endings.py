@@ -153,7 +153,7 @@ def kill(pid: int) -> None:
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
-        return  # it was quicker
+        return  # it has ended already
     try:
         signal.pidfd_send_signal(process, signal.SIGKILL)
         assert select.select([process], [], [], DEADLINE)[0], f"{pid} is dead"
@@ -199,7 +199,7 @@ def test_holder_is_killed_while_the_program_sends(
 
 
 def test_members_go_on_when_their_holder_is_killed(guise: GuiseSide, far: Namespace) -> None:
-    """A thread that waits, works: they need no pump. Only no program can join any more."""
+    """Waiting threads do the stack's work, so no pump is needed. Only joining is impossible."""
     with guise.serve(PYTHON, program("echo_server.py"), "5000", says="ready"):
         with far.socket() as early:
             early.connect((guise.address, 5000))

@@ -83,7 +83,7 @@ def test_a_stack_without_a_socket_runs_and_one_with_a_name_is_refused(full: Full
 
 @pytest.mark.parametrize("full", ["no page"], indirect=True)
 def test_a_stack_takes_nothing_of_dev_shm(full: Full) -> None:
-    """Its memory is a file that lies nowhere."""
+    """Its memory is a file without a name, in memory."""
     full.run("mount", "--bind", full.run_dir.parent, "/dev/shm").expect()
     done = full.run(GUISE, "run", "--link", "none", "--", "echo", "ran").expect()
     assert done.text == "ran\n" and not done.errors, done

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A program that unmaps or overwrites the memory of its stack: said, no other program hangs, and
-nothing is left."""
+"""A program that unmaps or overwrites the memory of its stack: guise says so, no other program
+hangs, and nothing is left."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_program_that_spoils_its_stack(tmp_path: Path, what: str) -> None:
             spoiler.stdin.close()
             done = spoiler.finish()
         if what == "unmap":
-            # That is its own affair: the others go on.
+            # Only this program is concerned: the others go on.
             assert done.status == SEGV and SENTENCE in done.errors, done
             eventually(lambda: named.ls()["web"]["members"] == 1, "one has gone")
             script = "import socket; socket.create_connection(('127.0.0.1', 4000))"
@@ -38,7 +38,7 @@ def test_a_program_that_spoils_its_stack(tmp_path: Path, what: str) -> None:
             server.finish().expect()
             named.call("down", "web").expect()
         else:
-            # What was spoilt is everybody's. Each is told, or meets it.
+            # The damaged memory belongs to all. Each gets an error, or ends by the damage.
             told = server.finish()
             for one in (done, told):
                 lost = "Network is down" in one.text and one.status == 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A member that is stopped (SIGSTOP, Ctrl-Z) while it waits in the stack: the others get their
-frames, although it was the one that watched the links, and nobody pays for it with a processor."""
+frames, although it was the leader, and no thread uses a processor all the time because of it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def test_the_others_go_on_without_a_stopped_leader(guise: GuiseSide, tracer: str
 
 
 def run_and_denied(task: Path) -> tuple[int, int]:
-    """Nanoseconds that a thread has run, and that it could have run and was not let."""
+    """Nanoseconds for which a thread has run, and for which it was ready and had to wait."""
     run, denied, _ = (task / "schedstat").read_text().split()
     return int(run), int(denied)
 
 
 def share_of_a_processor(pid: int, seconds: float) -> float:
-    """What its busiest thread takes, of the time in which the host does not deny it one: so a
+    """The share that its busiest thread takes of the time in which it could have a processor: so a
     thread that is always ready to run is found on a busy machine, too."""
     tasks = list(Path(f"/proc/{pid}/task").iterdir())
     began, before = time.monotonic_ns(), [run_and_denied(task) for task in tasks]

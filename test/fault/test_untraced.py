@@ -69,7 +69,7 @@ def test_one_that_forbids_it(tmp_path: Path) -> None:
 
 @root
 def test_one_that_is_another_users(run_dir: Path) -> None:
-    """root without the privilege to trace everybody."""
+    """root without the privilege to trace all processes."""
     change = "import os; os.setgroups([]); os.setresgid(*[65534] * 3); os.setresuid(*[65534] * 3)"
     words: list[Word] = [PYTHON, "-c", f"{change}; {CHILD}"]
     before = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]

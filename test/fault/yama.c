@@ -5,11 +5,11 @@
  *
  * A process may be traced (PTRACE_SEIZE, PTRACE_ATTACH) by its ancestors, and by
  * the one process that it has named by prctl(PR_SET_PTRACER), which then
- * succeeds. Everybody else gets EPERM. What the host itself forbids, it forbids.
+ * succeeds. All others get EPERM. What the host itself forbids stays forbidden.
  *
- * How: a seccomp filter hands these calls to this process (it ends when nobody is
- * left who has the filter, with the status of COMMAND). So no other filter below
- * can hand calls to somebody. Unlike Yama's, a permission lasts until the process
+ * How: a seccomp filter hands these calls to this process (it ends when no process is left that has
+ * the filter, with the status of COMMAND). So no other filter below can hand calls to a
+ * process. Unlike Yama's, a permission lasts until the process
  * has ended and this one is asked for its number again; names are not
  * translated between PID namespaces.
  */
@@ -34,7 +34,7 @@
 
 #define MAX_NAMED 4096
 
-/* Which process has named which as its tracer. The last time counts. */
+/* Which process each process has named as its tracer. The last name counts. */
 static struct {
 	pid_t who, tracer;
 } named[MAX_NAMED];

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Fuzzers. Of the receive paths: a bounded number of frames over each link finds nothing in the
 kernel that is shipped, and soon finds the bug in one that was built with it. Of what the host side
-reads: the ring of a cable, requests to join, the plan and the texts in it."""
+reads: the ring of a pair, requests to join, the plan and the texts in it."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_wrong_rules_are_refused(rule: str) -> None:
 
 
 def test_a_denied_call_is_denied() -> None:
-    """What the other tests stand on."""
+    """A condition of the other tests."""
     code = "import os, errno\ntry: os.pidfd_open(1)\nexcept OSError as e: print(e.errno)"
     done = run([DENY, "pidfd_open=EPERM", "--", "/usr/bin/python3", "-c", code]).expect()
     assert done.text == "1\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs whose runtime has ideas of its own about stacks, memory and signals, on the host and on
+"""Programs whose runtime handles stacks, memory and signals in its own way, on the host and on
 guise: built with sanitizers, with coroutines on small stacks, and a JVM."""
 
 from __future__ import annotations

@@ -138,8 +138,8 @@ static void sockets(void)
 	connection(AF_INET, IPPROTO_MPTCP, "127.0.0.1", 0);
 }
 
-/* Two namespaces with a cable between them, a queue with packets in it, and a
- * neighbour that does not answer; all of it goes when the namespaces close. */
+/* Two namespaces with a veth pair between them, a queue with packets in it, and a neighbour that
+ * does not answer; all of it goes when the namespaces close. */
 static void namespaces(const char *qdisc)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
@@ -195,7 +195,7 @@ static void leaks(const char *bug)
 	print_leaks();
 }
 
-/* A stack that comes and goes, on a cable to one that stays. */
+/* A stack that comes and goes, connected by a pair to one that stays. */
 static void leaks_of_links(void)
 {
 	struct guise_stack *other;

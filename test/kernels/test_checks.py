@@ -48,7 +48,7 @@ FOUND = {
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", FOUND)
 def test_planted_bug_ends_the_stack(bug: str) -> None:
-    """Else nothing that passes on this kernel would mean anything."""
+    """Otherwise a test that passes on this kernel would show nothing."""
     done = checks("boot", bug).expect(ABORTED)
     assert FOUND[bug] in done.errors
     assert "the stack failed: guise: a check of the kernel found a bug" in done.errors
@@ -58,7 +58,7 @@ def test_planted_bug_ends_the_stack(bug: str) -> None:
 @pytest.mark.timeout(PATIENCE)
 @pytest.mark.parametrize("what", ["leaks", "leaks-of-links"])
 def test_nothing_that_came_and_went_is_leaked(what: str) -> None:
-    """Sockets, connections, namespaces, cables, queues with packets in them; links."""
+    """Sockets, connections, namespaces, veth pairs, queues with packets in them; links."""
     rounds, *leaks = checks(what).expect().text.splitlines()
     assert re.fullmatch(r"\d+ rounds", rounds)
     assert not leaks, "\n".join(leaks)

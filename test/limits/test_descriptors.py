@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guise's own descriptors are out of the way: a program has as many as its soft limit says, at each
-number, and so have the programs that it starts."""
+"""guise's own descriptors do not take a program's numbers: it can have as many as its soft limit
+says, at each number, and so have the programs that it starts."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_a_soft_limit_is_the_programs_alone() -> None:
 
 @pytest.mark.parametrize("limit", ["0", "0:unlimited"])
 def test_no_size_at_all_is_an_error_of_guise_and_not_its_death(limit: str) -> None:
-    """Its words go by a pipe: into a file it could not write them."""
+    """Its output goes through a pipe: it could not write it to a file."""
     guise = f"prlimit --fsize={limit} {GUISE} run --link none -- echo never"
     done = run(["bash", "-o", "pipefail", "-c", f"{guise} 2>&1 | cat"])
     assert done.status == 125 and "never" not in done.text, done

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How many threads and processes one stack takes, and what the next one is told: each number is
-reached, not written down. crowd.c makes them."""
+"""How many threads and processes one stack takes, and which error the next one gets. Each number is
+reached, and not only written down. crowd.c makes them."""
 
 from __future__ import annotations
 

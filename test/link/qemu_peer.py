@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """qemu_peer.py SOCKET TAP: what QEMU does with -netdev stream,server=on: waits for one visitor on a
 Unix socket, and moves frames between it and a tap of this network namespace, each behind its length
-of four bytes. In odd parts: the framing must not care."""
+of four bytes. It sends odd parts of frames: the framing must not depend on that."""
 
 import fcntl
 import os

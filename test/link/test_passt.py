@@ -70,7 +70,7 @@ def test_passt_ends_with_the_stack_whoever_is_killed(user: UserSide, victim: str
         if victim != "program":
             for pid in user.far.processes("guise-holder"):
                 os.kill(pid, signal.SIGKILL)
-            # A signal that it is about to pass on when it dies is lost.
+            # A signal is lost if the holder is killed before it has passed it on.
             eventually(lambda: not user.far.processes("guise-holder"), "the holder is gone")
         if victim != "holder":
             process.signal(signal.SIGKILL)
@@ -122,7 +122,7 @@ sys.stdin.readline()
 
 
 def test_a_connection_that_passt_is_slow_to_see_is_made(user: UserSide, content: Content) -> None:
-    """Debian 12's passt never comes back from two SYNs of one connection that it reads at once."""
+    """Debian 12's passt hangs when it reads two SYNs of one connection together."""
     script = f"""
 import select, socket, sys
 where = ({user.peer!r}, {content.port})
@@ -153,7 +153,7 @@ with socket.socket() as s:
 
 
 def test_passt_that_dies_in_mid_transfer_is_said(user: UserSide, content: Content) -> None:
-    """What is connected waits, as behind a pulled cable; a new connection finds no way."""
+    """A connection waits, as with an unplugged cable; a new connection fails."""
     script = f"""
 import socket, sys
 with socket.create_connection(({user.peer!r}, {content.port}), 30) as s:

@@ -113,12 +113,12 @@ class Watch:
             raise self.error
 
     def await_tap(self) -> None:
-        """From now on each frame is seen."""
+        """From now on the socket gets each frame."""
         assert self._listens.wait(DEADLINE), f"the tap is watched: {self.error!r}"
 
 
 def transfer(guise: GuiseSide, content: Content, address: str, *options: str) -> dict[str, Seen]:
-    """The blob to guise and back, whole, and what was seen meanwhile."""
+    """Sends the blob to guise and back, and checks it; the frames that were seen meanwhile."""
     url = f"http://{address}:{content.port}/"
     up = 'curl -sS -T - -H "Transfer-Encoding:" -H "$1" "$0"up'
     script = f'read -r line; curl -sS -o - "$0"blob | {up} && nstat -asz "*InTruncatedPkts"'

@@ -69,7 +69,7 @@ def test_packets_are_seen_with_what_they_are(tun: GuiseSide) -> None:
     )
     script = f"sys_peer, sys_peer6 = {PEER!r}, {PEER6!r}\n{script}"
     done = tun.run(PYTHON, "-c", script).expect()
-    # Out, and the answers that nobody listens.
+    # The datagrams, and the ICMP errors that come back.
     assert done.text.strip() == "[(2048, 0), (2048, 4), (34525, 0), (34525, 4)]"
 
 

@@ -79,7 +79,7 @@ for address in sys.argv[2:]:
 
 
 def test_a_closed_port_refuses_as_on_the_host(far: Namespace, guise: GuiseSide) -> None:
-    """connect() itself says so, and a datagram's sender is told, too."""
+    """connect() itself fails, and the sender of a datagram gets an error, too."""
     on_host = [
         line
         for line in far.run(PYTHON, "-c", CONNECT, "9", *HOST).expect().text.splitlines()

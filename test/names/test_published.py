@@ -71,7 +71,8 @@ def test_connections_are_refused_until_a_program_listens(far: Namespace, guise: 
             program.stdin.write(b"ready\n")
             program.stdin.flush()
             wait_until_says(program, "ready")
-            # What found the server gone is reset; from then on the port is closed again.
+            # A connection that comes when the server has gone is reset; from then on the port is
+            # closed.
             eventually(lambda: status() == 111, "the port refuses")
             program.stdin.write(b"listen\n")
             program.stdin.flush()

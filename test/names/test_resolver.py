@@ -102,7 +102,7 @@ def test_the_second_server_is_asked_when_the_first_refuses(
 def test_a_resolver_that_is_not_there_is_an_error(
     far: Namespace, guise: GuiseSide, resolv_conf: Path
 ) -> None:
-    """dig says the same as on the host; a lookup is over before its time-out."""
+    """dig prints the same as on the host; a lookup ends before its time-out."""
     words = ["dig", "+tries=1", "one.guise.test"]
     on_host, on_guise = far.run(*words), guise.run(*words)
     assert "connection refused" in on_host.text
@@ -160,7 +160,7 @@ def test_servers_that_the_stack_reaches_are_asked_over_the_stack(
 def test_a_host_that_has_other_servers_now_asks_those(
     far: Namespace, guise: GuiseSide, resolv_conf: Path, tmp_path: Path
 ) -> None:
-    """A laptop in another network, in the midst of a program's life."""
+    """A laptop moves to another network while a program runs."""
     script = "echo ready; read again; getent ahostsv4 one.guise.test; cat /etc/resolv.conf"
     resolv_conf.write_text("nameserver 127.0.0.9\nnameserver 127.0.0.8\n", encoding="ascii")
     with (
@@ -202,7 +202,7 @@ def check_names_of_guise(
         assert [host, host6] == ["169.254.77.1", "fd67:7569:7365::1"]
         assert [gateway, gateway6] == [guise.peer, guise.peer6]
         assert "one.guise.test" in asked.said().errors
-        assert "guise.internal" not in asked.said().errors  # nobody else hears of them
+        assert "guise.internal" not in asked.said().errors  # no other server gets these questions
 
 
 @pytest.mark.also_without_root

@@ -66,7 +66,7 @@ def test_each_direction_is_delayed(
 
 def test_both_directions_can_differ(far: Namespace, other: Namespace, run_dir: Path) -> None:
     with path(far, other, run_dir, "--loss-back", "100%"):
-        # Nobody could ask for it: the answer would be lost.
+        # The answer could be lost, and could not be requested again.
         (wire,) = json.loads(other.ip("-json", "link", "show", "wire"))
         far.ip("neigh", "replace", THERE, "lladdr", wire["address"], "dev", "wire")
         with other.start("tcpdump", "-lni", "wire", "icmp") as seen:

@@ -128,7 +128,7 @@ static void greet(int listening, int client)
 	guise_close(s, client);
 }
 
-/* A namespace with one end of a cable to the first one, called there as here. */
+/* A namespace with one end of a veth pair to the first one; both ends have the same name. */
 static int host_on_cable(const char *name, const char *addr, const char *gateway)
 {
 	int ns = must(guise_netns_new(s), "namespace");
@@ -265,7 +265,7 @@ static void tun(short flags)
 	must(guise_sysctl_set(s, "net.ipv6.conf.t0.disable_ipv6", "1"), "no IPv6");
 	must(guise_link_set(s, "t0", 1), "up");
 	if (head) {
-		/* The neighbour has an address, so nobody asks for it. */
+		/* The neighbour's link-layer address is set, so that it is not asked for. */
 		tool("ip neigh add 10.4.0.2 lladdr 02:00:00:00:00:02 dev t0 nud permanent");
 		must(guise_call(s, GUISE_NR_ioctl, fd, SIOCGIFHWADDR, (long)&r, 0, 0, 0), "MAC");
 		memcpy(frame, r.ifr_hwaddr.sa_data, ETH_ALEN);

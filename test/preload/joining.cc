@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ends of a program, at which somebody has a thread echo a datagram once more, stops it and joins
- * it: a static object or a destructor, of the program, of a library (LIBRARY is defined), of
+ * Code that runs at the end of a program. It has a thread echo a datagram once more, stops it and
+ * joins it: a static object or a destructor, of the program, of a library (LIBRARY is defined), of
  * one that was loaded later, or a function that exit() calls. `joining WHERE [LIBRARY]`.
  */
 #include <arpa/inet.h>

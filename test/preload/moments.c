@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A handler of a signal, a fork and another thread, at each moment of a call: a timer strikes at
- * each microsecond of the first 300, and calls what its thread is just in. None may wait for a
- * lock that it has itself, none touches the heap, no child waits for a thread that it has not.
+ * A handler of a signal, a fork and another thread, at each moment of a call: a timer expires at
+ * each microsecond of the first 300, and its handler makes the call that its thread is just
+ * in. None may wait for a lock that its own thread has, none uses the heap, and no child waits for
+ * a thread that it does not have.
  */
 #include "case.h"
 
@@ -31,7 +32,7 @@ static void take_aim(void (*handler)(int))
 	MUST(!timer_create(CLOCK_MONOTONIC, &event, &timer));
 }
 
-/* It strikes after so many microseconds. */
+/* It expires after so many microseconds. */
 static void strike_after(long us)
 {
 	struct itimerspec t = { .it_value.tv_nsec = us * 1000 + 1 };

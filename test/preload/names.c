@@ -297,7 +297,7 @@ static void show_in_every_way(const char *host)
 			show_info(host, "80", families[i], SOCK_STREAM, 0, kinds[k]);
 }
 
-/* What is no name: there is nobody to ask, and nobody is. */
+/* Texts that are not names: no server is asked. */
 CASE(names_empty)
 {
 	show_in_every_way("");

@@ -90,7 +90,7 @@ CASE(resolve)
 	freeaddrinfo(list);
 }
 
-/* Its requests would pass every hook by: there is none. */
+/* Its requests would not go through a hook: there is no io_uring. */
 CASE(io_uring)
 {
 	char parameters[120] = { 0 };

@@ -88,7 +88,7 @@ CASE(fork_of_a_fork)
 	stream_pair(fd);
 	pid = fork();
 	if (!pid) {
-		/* As daemon(): the one between does not wait. */
+		/* Like daemon(): the process in between does not wait. */
 		pid = fork();
 		if (!pid) {
 			setsid();
@@ -422,7 +422,7 @@ static int clones_again(void *argument)
 	return pid > 0 && waitpid(pid, &status, 0) == pid ? WEXITSTATUS(status) : 4;
 }
 
-/* Children without sockets of their parent's, made by clone: they make their own. */
+/* Children made by clone, without sockets of their parent: they make their own. */
 CASE(clone_without_sockets)
 {
 	static _Alignas(64) char stack[65536];

@@ -210,7 +210,7 @@ CASE(raw_interrupted)
 		sched_yield();
 	MUST(send(udp[1], "x", 1, 0) == 1); /* both threads would speak at once */
 	join(&w);
-	/* One that does not come back. */
+	/* A handler that does not return. */
 	act.sa_handler = leave;
 	SHOW(sigaction(SIGALRM, &act, NULL));
 	for (int i = 0; i < 3; i++)
@@ -270,7 +270,7 @@ CASE(raw_sigaction)
 	struct sigaction libcs;
 	int udp[2];
 
-	/* Somebody must return from the handler: libc's code is taken for it. */
+	/* The handler needs code by which to return: that of libc is used. */
 	sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = count }, NULL);
 	SHOW_RAW(RAW(SYS_rt_sigaction, SIGUSR1, 0, &old, 8));
 	SHOW(old.handler == count);

@@ -167,7 +167,7 @@ CASE(socket_options)
 	SHOW(getsockopt(4711, SOL_SOCKET, SO_TYPE, &value, &len));
 }
 
-/* For root, as on a stack everybody is; another user is refused. */
+/* As root, who may do this, as may every program on a stack; another user is refused. */
 CASE(reserved_port)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0), ret, port;

@@ -212,7 +212,7 @@ CASE(select_mixed)
 	show_select((int[]){ ep, pipes[0], -1 }, NULL, NULL, 10);
 	MUST(send(fd[1], "y", 1, 0) == 1);
 	show_select((int[]){ ep, pipes[0], -1 }, NULL, NULL, 5000);
-	/* Exceptions of a pipe that has hung up: poll would say so, select does not. */
+	/* Exceptions of a pipe that has hung up: poll reports that, select does not. */
 	close(pipes[1]);
 	show_select(NULL, NULL, (int[]){ pipes[0], fd[1], -1 }, 20);
 	close(pipes[0]);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""fill.py: opens connections over loopback, each full of data that nobody reads, until the stack
-has no memory for another; lets go of them all, and then transfers something, as if nothing had
-happened. Prints in JSON with which error the stack refused, how many connections there were then,
+"""fill.py: opens connections over loopback, each full of data that is not read, until the stack has
+no memory for another. It closes all of them, and then a transfer must work as
+before. Prints in JSON with which error the stack refused, how many connections there were then,
 and whether the transfer was right."""
 
 import contextlib

@@ -22,7 +22,7 @@ SERVER = ("192.0.2.1", 8081)
 GROUP = Path("/sys/fs/cgroup/frozen")
 ROUNDS = 12
 DEADLINE = 60.0
-STILL = 1.5  # seconds without an answer: they stand still
+STILL = 1.5  # seconds without an answer: they hang
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -146,7 +146,7 @@ def thaw() -> None:
 def while_it_waits(members: Members) -> None:
     longest = 0.0
     for i in range(ROUNDS):
-        # Nobody else waits in the stack: it is the one that watches the links.
+        # No other thread waits in the stack: it leads.
         time.sleep(0.05)
         freeze(members.waiting)
         before = time.monotonic()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """lineage.py: a process, its children by fork and by exec, children of those, a grandchild whose
-parent has ended, and a program that takes the process over. Each makes calls of the stack, and says
-the name of the program whose thread traces it, or nobody."""
+parent has ended, and a program that takes the process over. Each makes calls of the stack, and
+prints the name of the program whose thread traces it, or "nobody"."""
 
 import os
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""strangers.py: whether this host lets these trace a process that has named no tracer: another
+"""strangers.py: whether this host allows these to trace a process that has named no tracer: another
 child of its parent, and its parent."""
 
 import ctypes

@@ -169,7 +169,7 @@ def end_child(way, there):
         s = socket.create_connection(there.getpeername())
         s.sendall(b"%8d" % os.getpid())
         s.recv(1)
-    elif way == 2:  # half of a connection to itself, and a datagram nobody reads
+    elif way == 2:  # half of a connection to itself, and a datagram that is not read
         with socket.create_server(("127.0.0.1", 0)) as own:
             socket.create_connection(own.getsockname()).sendall(bytes(10000))
         with socket.socket(type=socket.SOCK_DGRAM) as s:

@@ -286,7 +286,7 @@ static void inside(char how)
 	printf("%s %s\n", strerrorname_np((int)-ret), strerrorname_np(-other));
 }
 
-/* Stops the member until it stands still inside, as the owner, and kills it there. */
+/* Stops the member again and again until it is stopped inside, as the owner, and kills it there. */
 static void kill_as_owner(pid_t pid)
 {
 	const char *base = places_base();

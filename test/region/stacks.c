@@ -2,7 +2,7 @@
 /*
  * Stacks that a process makes for itself. Usage: stacks WHAT
  *
- *	pair		two of them talk over a cable, each with sysctls of its own
+ *	pair		two of them talk over a pair, each with sysctls of its own
  *	traceless	what descriptors and mappings are left after they have ended
  *	threads		whether the places of threads that ended are free again
  *	errors		what is said when something is asked for that cannot be

@@ -97,7 +97,7 @@ def test_plan_is_applied_and_the_summary_tells_what_was_done() -> None:
             timeout=DEADLINE,
         )
         assert (done.stdout, done.stderr) == ("westwood\n", "")
-        holder.ticket.close()  # nobody can join any more, and nobody is there
+        holder.ticket.close()  # no process can join any more, and none has joined
         word, summary = (holder.line() or "").split(" ", 1)
         assert word == "summary"
         told = json.loads(summary)

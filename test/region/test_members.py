@@ -32,11 +32,11 @@ def test_killed_members_are_heard_of_and_their_places_used_again() -> None:
 
 
 def test_each_member_gets_its_share() -> None:
-    """Two that never stop calling, and one that has to be let in after each sleep.
+    """Two that make call after call, and one that needs the virtual CPU after each sleep.
 
     Each of the two has a third of the calls or more, and the third sleeps a quarter as often as
-    beside two that leave the stack alone. How much processor time each is given is the host's to
-    say, and on a busy machine not the same at each moment: so it is the better rounds that count,
+    beside two that leave the stack alone. The host decides how much processor time each gets, and
+    on a busy machine that changes all the time: so it is the better rounds that count,
     the third quartile. A lock that passes one of them over does so in every round.
     """
     rounds = [[int(count) for count in line] for line in member("fair", "9")]

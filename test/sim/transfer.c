@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A bulk transfer between two namespaces over a veth cable with delay and
- * loss, in simulated time. Prints a line for every packet that the receiving
+ * A bulk transfer between two namespaces over a veth pair with delay and loss, in simulated
+ * time. Prints a line for every packet that the receiving
  * interface saw (time, length, hash of its bytes), and at the end what the
  * transfer took, by which congestion control. The same seed must print the same, whatever the machine does.
  *

@@ -17,7 +17,7 @@ SHOW = ["ip", "-json", "address", "show", "dev", "eth0"]
 
 @pytest.fixture
 def chosen(far: Namespace, run_dir: Path, leftovers: Leftovers) -> GuiseSide:
-    """Stacks whose addresses nobody has named."""
+    """Stacks whose addresses the user has not named."""
     return GuiseSide(far, run_dir, paths=0)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stacks that are there already: guise ls, and the control socket that commands use."""
+"""Running stacks: guise ls, and the control socket that commands use."""
 
 from __future__ import annotations
 
@@ -193,7 +193,8 @@ def test_stranger_is_refused_with_a_sentence(stack: Run) -> None:
 
 
 def test_who_asks_a_holder_without_descriptors_is_told(stack: Run) -> None:
-    """Nobody waits until there is one, and the holder does not turn round and round meanwhile."""
+    """No client waits for a free descriptor, and the holder does not use a processor all the time
+    meanwhile."""
     with no_descriptor_left(stack.ls()[0]["holder"]):
         for _ in range(3):
             with stack.connect() as client:
@@ -204,7 +205,8 @@ def test_who_asks_a_holder_without_descriptors_is_told(stack: Run) -> None:
 def test_killed_holder_leaves_a_socket_that_the_next_command_removes(run_dir: Path) -> None:
     with Run(run_dir) as stack:
         os.kill(stack.ls()[0]["holder"], signal.SIGKILL)
-        # One that looks for such before the holder is quite dead leaves that to the next.
+        # A command that looks for such sockets before the holder has died leaves this one to the
+        # next.
         eventually(lambda: not stack.ls() and not run_dir.exists(), "it is listed no more")
 
 
@@ -233,7 +235,7 @@ def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
 
 
 def test_stack_that_stands_still_is_listed_all_the_same(stack: Run) -> None:
-    """What its holder knows is told although the stack's kernel does not answer."""
+    """The holder reports what it knows although the stack's kernel does not answer."""
     holder = stack.ls()[0]["holder"]
     os.kill(holder, signal.SIGSTOP)
     try:

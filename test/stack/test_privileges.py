@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who may do what on a stack: everybody everything, or what the host would let them do there."""
+"""What programs may do on a stack: everything, or what the host would let them do."""
 
 from __future__ import annotations
 

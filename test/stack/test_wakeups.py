@@ -10,8 +10,8 @@ IDLE, ROUNDS = 8, 1000
 
 
 def test_a_wake_up_is_for_whom_it_concerns_only() -> None:
-    """Processes that nothing comes for sleep on while two others talk; each of their 2000 messages
-    woke all of them once."""
+    """Processes for which nothing comes go on sleeping while two others talk. It was a fault that
+    each of 2000 messages woke all of them."""
     words = [PYTHON, program("beside.py"), str(IDLE), str(ROUNDS)]
     done = run([GUISE, "run", "--link", "none", "--", *words]).expect()
     assert int(done.text) < ROUNDS / 5, done

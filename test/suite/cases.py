@@ -20,7 +20,7 @@ from typing import Any
 
 
 def say(*words: str) -> None:
-    # One write: nobody else's output can come between, and a crash loses nothing.
+    # One write: no other output can come in between, and a crash loses nothing.
     os.write(OUT, json.dumps(words).encode() + b"\n")
 
 

@@ -2,7 +2,7 @@
 """CPython's own suites end on guise, case by case, as they end on the host.
 
 Each runs twice at the same time: on the host's stack in a namespace with lo up, and on a stack of
-guise whose namespace has not even lo, so that nothing that slips past guise could pass. The same
+guise whose namespace has not even lo, so that no call that guise does not see can succeed. The same
 cases must be there, and each must pass, fail or be skipped for the same reason on both.
 """
 

@@ -20,7 +20,7 @@ class Leftovers:
         self.look()
 
     def look(self) -> None:
-        """What there is now is no leftover."""
+        """What exists now is not left over."""
         self.interfaces = self.far.interfaces()
         self.tables = self.far.tables()
         self.sysctls = self.far.sysctls()

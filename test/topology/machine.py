@@ -40,7 +40,7 @@ ln -s /proc/self/fd /dev/fd
 ip link set lo up
 ln -s ../bin/busybox /usr/sbin/modprobe # which the kernel itself calls
 modprobe tun
-( # Where everybody stands: the call, its arguments, and the way to it in the machine's kernel.
+( # Where each thread is: the call, its arguments, and the machine's kernel's stack trace.
     sleep {patience}
     echo "=== not done in {patience} seconds"
     for process in /proc/[1-9]*; do

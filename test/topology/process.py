@@ -85,7 +85,7 @@ class Process:
         inherit: Sequence[int] = (),
     ) -> None:
         self.command = shlex.join(os.fspath(word) for word in command)
-        # Files, not pipes: a program may say as much as it likes while nobody reads.
+        # Files, not pipes: a program may print as much as it likes while nothing reads it.
         self._stdout = tempfile.TemporaryFile()  # noqa: SIM115
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         source: int | IO[bytes] = subprocess.DEVNULL

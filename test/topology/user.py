@@ -28,7 +28,7 @@ def skip_unless_readable(uid: int) -> None:
 
 
 class User:
-    """Nobody that the machine knows of."""
+    """A user id that no user of the machine has."""
 
     def __init__(self, home: Path) -> None:
         if not shutil.which("setpriv"):

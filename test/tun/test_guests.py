@@ -112,7 +112,7 @@ def test_go_loads_stores_and_serves(far: Namespace, guise: GuiseSide, web: Path)
         assert b"X-Client: 169.254.77.2:" in done.stdout
         head, body = done.stdout.split(b"\r\n\r\n", 1)
         assert f"{len(body)} {hashlib.sha256(body).hexdigest()}" == pattern(100000), head
-        # From the wire the client is who it is.
+        # To the server, a client from the wire has its own address.
         done = far.run(*retry, f"http://{guise.address}/1").expect()
         assert f"X-Client: {guise.peer}:".encode() in done.stdout
 
@@ -162,7 +162,7 @@ def test_connect_fails_as_on_the_host(
     verdict: str,
     expected: str,
 ) -> None:
-    """Refused, unreachable and timed out are the peer's, not the relay's."""
+    """Refused, unreachable and timed out come from the peer, not from the relay."""
     forbid(far, verdict)
     leftovers.look()
     host.near.run("sysctl", "-qw", "net.ipv4.tcp_syn_retries=1").expect()
@@ -274,7 +274,7 @@ except OSError as error:
 def test_a_peer_that_vanishes_is_noticed_by_the_stacks_keepalives(
     far: Namespace, tun: GuiseSide, role: str
 ) -> None:
-    """Which the program did not ask for: nobody would tell the stack if it did."""
+    """The program did not request keepalives; and if it did, the stack would not learn of it."""
     for key, value in (("time", 1), ("intvl", 1), ("probes", 2)):
         tun.options += ["--sysctl", f"net.ipv4.tcp_keepalive_{key}={value}"]
     with far.socket() as server, far.socket() as client:

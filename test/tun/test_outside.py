@@ -107,7 +107,8 @@ def test_both_know_the_same_programs(name: str, tmp_path: Path, talk: Path, web:
 
 
 def test_it_is_said_once_in_a_run(tmp_path: Path, talk: Path) -> None:
-    """However often, by whomever, and by which call; a copy is another one."""
+    """However often, whichever process starts it, and by whichever call; a copy counts as another
+    one."""
     copy = tmp_path / "copy"
     shutil.copy(talk, copy)
     by_spawn = f"import os; os.waitpid(os.posix_spawn({str(talk)!r}, ['t'], os.environ), 0)"
@@ -161,7 +162,7 @@ def test_what_valgrind_runs_is_on_the_hosts_stack(ask: list[str]) -> None:
 
 
 def test_programs_are_counted_where_they_ran(tmp_path: Path, talk: Path) -> None:
-    """Each time that one is started, by whatever call; not one that is not started after all."""
+    """Each start counts, by whichever call; one that fails does not."""
     assert counted("--", "true")["programs"] == 1
     by_spawn = f"import os; os.waitpid(os.posix_spawn({str(talk)!r}, ['t'], os.environ), 0)"
     other = of_another_processor(tmp_path / "other")

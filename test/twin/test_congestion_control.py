@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""--cc: every congestion control of Linux 6.12 carries an upload, whatever the host's kernel has.
+"""--cc: an upload works with every congestion control of Linux 6.12, whichever the host's kernel
+has.
 Each connection is asked itself which one it has."""
 
 import json

@@ -84,7 +84,7 @@ class Workers:
                 return int(answer.headers["X-Worker"])
 
     def are(self, *numbers: int) -> None:
-        """Asks until all of these have answered, and nobody else does."""
+        """Asks until all of these have answered, and no other does."""
         missing = set(numbers)
 
         def all_answered() -> bool:

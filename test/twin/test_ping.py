@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ping asks and is answered, over IPv4 and IPv6, with small and with fragmented packets, and hears
-when a host is not there."""
+"""ping asks and is answered, over IPv4 and IPv6, with small and with fragmented packets, and
+reports when a host does not exist."""
 
 import re
 
@@ -57,7 +57,7 @@ def test_nobody_answers_at_an_unused_address(host: HostSide, guise: GuiseSide) -
 
 def test_peer_pings_the_stack(host: HostSide, guise: GuiseSide) -> None:
     def ping(side: Side) -> list[tuple[str, str, str]]:
-        # The program only holds the stack open; it never waits inside it.
+        # The stack exists as long as this program; it never waits inside the stack.
         with side.serve("sh", "-c", "echo here; exec sleep 100", says="here"):
             return replies(side.far.run(*PING, "-c", "3", side.address))
 

@@ -59,7 +59,7 @@ def test_scp_copies_both_ways(
 def test_forwards_a_port(
     host: HostSide, guise: GuiseSide, far: Namespace, sshd: Process, tmp_path: Path
 ) -> None:
-    """Somebody connects to the client's side; the server connects on to nc beside it."""
+    """A program connects to the client's side; the server connects on to nc beside it."""
 
     def forward(side: Side) -> str:
         with far.start("nc", "-n", "-v", "-N", "-l", "7000") as sink:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A sender that asks for timestamps hears of each step of its data, as on the host."""
+"""A sender that asks for timestamps gets one for each step of its data, as on the host."""
 
 import contextlib
 import socket

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Process trees: what a program starts is on its stack, and has the sockets it was left."""
+"""Process trees: programs that a program starts are on its stack, and have the sockets that they
+inherit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The receive window opens as on the host: what TCP thinks that a frame costs is near to what is in
-it, whatever its size."""
+"""The receive window opens as on the host: TCP charges a frame little more than the data in it,
+whatever its size."""
 
 import pytest
 from topology.sender import MSS, Sender
