@@ -118,9 +118,9 @@ HOOK int close_range(unsigned int first, unsigned int last, int flags)
 			return HOST(close_range)(from, last, flags);
 		if ((unsigned int)own > from && HOST(close_range)(from, own - 1, flags))
 			return -1;
-		if ((unsigned int)own == last)
+		from = (unsigned int)preload_end_of_own_row(own);
+		if (from > last)
 			return 0;
-		from = (unsigned int)own + 1;
 	}
 }
 

@@ -40,30 +40,6 @@ static bool passes(int fd)
 	return flags >= 0 && !(flags & FD_CLOEXEC);
 }
 
-/* Calls one() for each open descriptor of the host's; where /proc is not there, by trying. */
-static void each_descriptor(void (*one)(int fd, void *data), void *data)
-{
-	_Alignas(struct dirent64) char records[2048];
-	struct rlimit most = { 1024, 1024 };
-	long dir, n, at;
-
-	dir = host_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0) {
-		host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &most);
-		for (int fd = 0; fd < (int)most.rlim_cur && fd < GUISE_FDMAP_MAX; fd++)
-			one(fd, data);
-		return;
-	}
-	while ((n = host_sys(SYS_getdents64, dir, records, sizeof(records))) > 0)
-		for (at = 0; at < n; at += ((struct dirent64 *)(void *)(records + at))->d_reclen) {
-			const struct dirent64 *e = (const void *)(records + at);
-
-			if (*e->d_name != '.' && atoi(e->d_name) != dir)
-				one(atoi(e->d_name), data);
-		}
-	host_sys(SYS_close, dir);
-}
-
 /* Marks that are being gathered. While mark is NULL they are only counted. */
 struct marks {
 	struct guise_mark *mark;
@@ -123,7 +99,7 @@ static unsigned int gather(struct marks *m)
 		return 0;
 	m->borrowed = preload_borrowed();
 	if (m->borrowed)
-		each_descriptor(mark_borrowed, m);
+		preload_each_descriptor(mark_borrowed, m);
 	else
 		mark_own(m);
 	return m->n;
@@ -225,7 +201,7 @@ void preload_inherit(void)
 
 	if (!m.mark || preload_prepare())
 		return;
-	each_descriptor(find_socket, &m);
+	preload_each_descriptor(find_socket, &m);
 	for (unsigned int i = 0; i < m.n; i++) {
 		if (!m.mark[i].inode && m.mark[i].entry)
 			find_epoll(&m.mark[i]);

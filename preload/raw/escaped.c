@@ -14,9 +14,6 @@
 #include "region/stack.h"
 #include "preload/trace.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 static unsigned int had;
@@ -31,29 +28,28 @@ static bool carries_ip(int fd)
 	return family == AF_INET || family == AF_INET6 || family == AF_PACKET;
 }
 
-/* trace: says each. */
+struct sockets {
+	unsigned int n;
+	bool trace; /* say each */
+};
+
+static void count(int fd, void *data)
+{
+	struct sockets *found = data;
+
+	if (!carries_ip(fd))
+		return;
+	found->n++;
+	if (found->trace)
+		trace_escaped(fd);
+}
+
 static unsigned int host_sockets(bool trace)
 {
-	_Alignas(struct dirent64) char records[2048];
-	unsigned int count = 0;
-	long dir, n, at;
+	struct sockets found = { 0, trace };
 
-	dir = host_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return 0;
-	while ((n = host_sys(SYS_getdents64, dir, records, sizeof(records))) > 0)
-		for (at = 0; at < n; at += ((struct dirent64 *)(void *)(records + at))->d_reclen) {
-			const struct dirent64 *e = (const void *)(records + at);
-			int fd = atoi(e->d_name);
-
-			if (*e->d_name == '.' || preload_own_fd(fd) || !carries_ip(fd))
-				continue;
-			count++;
-			if (trace)
-				trace_escaped(fd);
-		}
-	host_sys(SYS_close, dir);
-	return count;
+	preload_each_descriptor(count, &found);
+	return found.n;
 }
 
 void preload_escaped_begin(void)
