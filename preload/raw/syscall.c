@@ -161,8 +161,12 @@ long number_io_uring_setup(const struct preload_arguments *x)
 
 /* ---- any number ------------------------------------------------------------------- */
 
-/* Those that are a hook with these arguments. */
-static bool hooked(long nr, const struct preload_arguments *x, long *ret)
+/*
+ * Those that are a hook with these arguments. A pointer may be NULL where the declaration of libc's
+ * function says that it never is: a system call answers EFAULT, and so does the hook.
+ */
+__attribute__((no_sanitize("nonnull-attribute"))) static bool
+hooked(long nr, const struct preload_arguments *x, long *ret)
 {
 	const long a = x->a, b = x->b, c = x->c, d = x->d, e = x->e, f = x->f;
 

@@ -74,6 +74,10 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 #define STACK         262144 /* handlers of the program may run on it */
 #define ROOM          16384  /* that a call may need of an alternate stack */
 #define GUARD         4096
@@ -279,6 +283,18 @@ static uintptr_t place_for_call(uintptr_t sp, const stack_t *alternate)
 	return (uintptr_t)mine.stack + (on_alternate ? STACK / 2 : STACK);
 }
 
+/* The child of a vfork executes its program from a function on this stack, which never comes back:
+ * what AddressSanitizer noted of its variables would be taken for the next function's. */
+static void forget_functions(char *low, const char *end)
+{
+#ifdef __SANITIZE_ADDRESS__
+	__asan_unpoison_memory_region(low, (size_t)(end - low));
+#else
+	(void)low;
+	(void)end;
+#endif
+}
+
 static bool call_on_a_stack(ucontext_t *uc)
 {
 	greg_t *regs = uc->uc_mcontext.gregs;
@@ -290,6 +306,7 @@ static bool call_on_a_stack(ucontext_t *uc)
 		return false;
 	frame = (struct frame *)((sp - sizeof(*frame)) & ~63ul);
 	vectors = (char *)(((uintptr_t)frame - vectors_size) & ~63ul);
+	forget_functions(on_own_stack(sp) ? mine.stack : uc->uc_stack.ss_sp, vectors);
 	copy_words(frame->regs, regs, sizeof(frame->regs) / sizeof(*regs));
 	frame->vectors = vectors;
 	clear_words(vectors + 512, 8); /* xsave's header */
