@@ -21,6 +21,10 @@ from topology.user import User, UserSide, make_way_out
 def pytest_configure() -> None:
     # A signal that ends the tests must remove the namespaces, too: as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # In the background of a script these are ignored, and programs would inherit that.
+    for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 @pytest.fixture
