@@ -12,6 +12,7 @@ the tap must be gone afterwards. A side's own addresses are `address` and `addre
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -71,6 +72,10 @@ class Side:
     def run(self, *command: Word, seconds: float = DEADLINE, **how: Unpack[How]) -> Finished:
         raise NotImplementedError
 
+    def check(self, process: Process) -> None:
+        """The program that it started, and did not run, is on this side."""
+        raise NotImplementedError
+
     def serve(self, *command: Word, says: str, **how: Unpack[How]) -> Process:
         """Starts a server, and waits for what it says when it is ready."""
         server = self.start(*command, **how)
@@ -94,6 +99,10 @@ class HostSide(Side):
 
     def run(self, *command: Word, seconds: float = DEADLINE, **how: Unpack[How]) -> Finished:
         return self.near.run(*command, seconds=seconds, **how)
+
+    def check(self, process: Process) -> None:
+        there, near = Path(f"/proc/{process.pid}/ns/net"), Path(f"/run/netns/{self.near.name}")
+        assert os.stat(there).st_ino == os.stat(near).st_ino, process.said()
 
 
 class GuiseSide(Side):
@@ -126,6 +135,13 @@ class GuiseSide(Side):
     def start(self, *command: Word, options: Sequence[str] = (), **how: Unpack[How]) -> Process:
         how["env"] = self.environment(how.get("env"))
         return self.far.start(*self.words(*command, options=options), **how)
+
+    def check(self, process: Process) -> None:
+        """It is a member, and no socket has escaped. A program that were on the host's stack, in
+        far, would reach whatever is there as well."""
+        stacks = json.loads(self.call("ls", "--json").expect().text)
+        [stack] = [stack for stack in stacks if process.pid in stack["pids"]]
+        assert stack["escaped"] == 0, stack
 
     def run(
         self,

@@ -53,8 +53,10 @@ def test_datagrams(host: HostSide, guise: GuiseSide, far: Namespace) -> None:
         with far.start("nc", "-n", "-v", "-u", "-l", "7000") as server:
             wait_until_says(server, "Bound on")
             # A datagram has no end: the client would wait for more.
-            with side.start("nc", "-u", side.peer, "7000", stdin=b"a datagram"):
-                return eventually(lambda: server.said().stdout, "the datagram comes")
+            with side.start("nc", "-u", side.peer, "7000", stdin=b"a datagram") as client:
+                datagram = eventually(lambda: server.said().stdout, "the datagram comes")
+                side.check(client)
+                return datagram
 
     on_host = send(host)
     assert on_host == b"a datagram"

@@ -81,7 +81,9 @@ def test_datagrams(host: HostSide, guise: GuiseSide, far: Namespace) -> None:
             # A datagram has no end that a client could wait for.
             words = ["socat", "-t", "60", "-", f"UDP4-CONNECT:{side.peer}:7000"]
             with side.start(*words, stdin=b"a datagram") as client:
-                return eventually(lambda: client.said().stdout, "the datagram comes back")
+                datagram = eventually(lambda: client.said().stdout, "the datagram comes back")
+                side.check(client)
+                return datagram
 
     on_host = ask(host)
     assert on_host == b"a datagram"
@@ -100,6 +102,7 @@ def test_unix_sockets_stay_on_the_host(
         with far.start("socat", "-d", "-d", "-u", "TCP4-LISTEN:7000,reuseaddr", "STDOUT") as sink:
             wait_until_says(sink, LISTENING)
             with side.serve(*words, says=LISTENING) as between:
+                side.check(between)
                 far.run("socat", "-u", "STDIN", f"UNIX-CONNECT:{path}", stdin=BLOB).expect()
                 between.finish().expect()
             return sink.finish().expect().stdout
