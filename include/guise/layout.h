@@ -115,7 +115,7 @@ struct guise_proc {
 	uint32_t untraced;   /* why the holder is not its tracer, or 0 */
 	uint64_t leader;     /* struct task_struct * of its leader task */
 	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
-	uint64_t marks;      /* struct guise_mark[], for its program; preload/process/exec.c */
+	uint64_t marks;      /* struct guise_mark[], for its program; preload/process/passing.c */
 	uint32_t marks_n;
 	uint32_t ask;        /* futex: enum guise_ask; lib/region/ask.c */
 	int32_t ask_about;   /* a pid, or 0: its own */

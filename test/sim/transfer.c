@@ -3,7 +3,8 @@
  * A bulk transfer between two namespaces over a veth pair with delay and loss, in simulated
  * time. Prints a line for every packet that the receiving
  * interface saw (time, length, hash of its bytes), and at the end what the
- * transfer took, by which congestion control. The same seed must print the same, whatever the machine does.
+ * transfer took, by which congestion control. The same seed must print the same, whatever the
+ * machine does.
  *
  * Usage: transfer SEED [CONGESTION-CONTROL [BYTES [NETEM-SPEC]]]
  */
