@@ -6,6 +6,7 @@ downloads everything first, and at the end it says what to type."""
 import os
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -17,14 +18,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Machine:
-    """A PATH with a few tools and the test's own programs, with which bootstrap runs."""
+    """A checkout of its own, and a PATH with a few tools and the test's own programs, with which
+    bootstrap runs. (What runs these tests has the lock of the checkout that they are from.)"""
 
     def __init__(self, folder: Path) -> None:
+        self.checkout = folder / "checkout"
+        self.checkout.mkdir()
+        for file in ("bootstrap", "versions.env", "Makefile"):
+            shutil.copy(ROOT / file, self.checkout)
         self.bin = folder / "bin"
         self.bin.mkdir()
         self.log = folder / "log"
         self.log.touch()
-        for tool in ("sh", "dirname", "env"):
+        for tool in ("sh", "dirname", "env", "cat", "flock", "grep", "sed", "sleep"):
             found = shutil.which(tool)
             assert found
             (self.bin / tool).symlink_to(found)
@@ -37,11 +43,15 @@ class Machine:
 
     def bootstrap(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [ROOT / "bootstrap", *arguments],
+            [self.checkout / "bootstrap", *arguments],
             env={"PATH": str(self.bin)},
             capture_output=True,
             text=True,
         )
+
+    def starts(self, terminal: int | None = None) -> Process:
+        command = ["env", "-i", f"PATH={self.bin}", self.checkout / "bootstrap"]
+        return Process(command, terminal=terminal)
 
     def calls(self, name: str) -> list[str]:
         return [line for line in self.log.read_text().splitlines() if line.startswith(f"{name} ")]
@@ -188,6 +198,73 @@ def test_ends_with_what_is_ready_and_what_to_type(machine: Machine) -> None:
     failed = machine.bootstrap()
     assert failed.returncode == 1
     assert "ready" not in failed.stderr
+
+
+def test_says_how_it_is_called(machine: Machine) -> None:
+    lacks(machine, "bison")
+    for asked in ("-h", "--help"):
+        told = machine.bootstrap(asked)
+        assert told.returncode == 0
+        assert "usage: ./bootstrap" in told.stdout
+        assert "  check: " in told.stdout
+    assert not machine.calls("apt-get") and not machine.calls("make")
+
+
+@pytest.mark.parametrize("wrong", ["--jobs=2", "-x", "chekc"])
+def test_a_wrong_word_changes_nothing(machine: Machine, wrong: str) -> None:
+    lacks(machine, "bison")
+    done = machine.bootstrap("all", wrong)
+    assert done.returncode == 2
+    assert f" {wrong};" in done.stderr and "./bootstrap --help" in done.stderr
+    assert not machine.calls("apt-get") and not machine.calls("make")
+
+
+def test_what_make_knows_is_let_through(machine: Machine) -> None:
+    words = ("-j2", "build/guise-kernel", "clean", "BUILD=build")
+    assert machine.bootstrap(*words).returncode == 0
+    assert machine.calls("make")[-1] == f"make {' '.join(words)}"
+
+
+def until_told(path: Path) -> str:
+    """A loop, which ends with the folder, too."""
+    return f'until [ -e "{path}" ] || [ ! -d "{path.parent}" ]; do sleep 0.05; done'
+
+
+def test_a_second_run_waits_for_the_first(machine: Machine, tmp_path: Path) -> None:
+    go_on = tmp_path / "go_on"
+    lacks(machine, "bison")
+    machine.has("apt-get", until_told(go_on))
+    with machine.starts() as first:
+        eventually(lambda: machine.calls("apt-get"), "the first one installs")
+        with machine.starts() as second:
+            wait_until_says(second, "another ./bootstrap works in this folder")
+            assert len(machine.calls("apt-get")) == 1
+            go_on.touch()
+            for run in (first, second):
+                assert "guise is ready" in run.finish().expect().errors
+
+
+def test_what_apt_starts_keeps_nobody_waiting(machine: Machine, tmp_path: Path) -> None:
+    go_on = tmp_path / "go_on"
+    lacks(machine, "bison")
+    machine.has("apt-get", f"({until_told(go_on)}) >/dev/null 2>&1 &")
+    assert machine.bootstrap().returncode == 0
+    with machine.starts() as second:
+        assert "another" not in second.finish().expect().errors
+    go_on.touch()
+
+
+def test_interrupted_says_how_to_go_on(machine: Machine, tmp_path: Path) -> None:
+    machine.has("make", until_told(tmp_path / "never"))
+    ours, its = os.openpty()
+    with machine.starts(terminal=its) as process:
+        eventually(lambda: machine.calls("make"), "make runs")
+        os.write(ours, b"\x03")
+        said = process.finish()
+    os.close(ours)
+    os.close(its)
+    assert said.status == 128 + signal.SIGINT
+    assert said.errors.splitlines()[-1].startswith("bootstrap: interrupted; the same command")
 
 
 def test_what_is_fetched_suffices(tmp_path: Path) -> None:
