@@ -28,9 +28,11 @@ class Machine:
             shutil.copy(ROOT / file, self.checkout)
         self.bin = folder / "bin"
         self.bin.mkdir()
+        self.dpkg = folder / "dpkg"
+        (self.dpkg / "updates").mkdir(parents=True)
         self.log = folder / "log"
         self.log.touch()
-        for tool in ("sh", "dirname", "env", "cat", "flock", "grep", "sed", "sleep"):
+        for tool in ("sh", "dirname", "env", "cat", "flock", "grep", "ls", "sed", "sleep"):
             found = shutil.which(tool)
             assert found
             (self.bin / tool).symlink_to(found)
@@ -44,13 +46,14 @@ class Machine:
     def bootstrap(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [self.checkout / "bootstrap", *arguments],
-            env={"PATH": str(self.bin)},
+            env={"PATH": str(self.bin), "DPKG_ADMINDIR": str(self.dpkg)},
             capture_output=True,
             text=True,
         )
 
     def starts(self, terminal: int | None = None) -> Process:
-        command = ["env", "-i", f"PATH={self.bin}", self.checkout / "bootstrap"]
+        command: list[str | Path] = ["env", "-i", f"PATH={self.bin}", f"DPKG_ADMINDIR={self.dpkg}"]
+        command.append(self.checkout / "bootstrap")
         return Process(command, terminal=terminal)
 
     def calls(self, name: str) -> list[str]:
@@ -66,6 +69,7 @@ def machine(tmp_path: Path) -> Machine:
     machine.has("id", "echo 1000")
     machine.has("sudo", 'exec "$@"')
     machine.has("apt-get", "")
+    machine.has("dpkg", "")
     return machine
 
 
@@ -152,6 +156,24 @@ def test_apt_that_fails_ends_it(machine: Machine) -> None:
     assert done.returncode == 1
     assert "Debian 12 or 13" in done.stderr
     assert not machine.calls("make")
+
+
+def test_goes_on_where_dpkg_was_interrupted(machine: Machine) -> None:
+    """apt-get would refuse to do anything."""
+    lacks(machine, "bison")
+    machine.has("apt-get", f'[ -z "$(ls {machine.dpkg}/updates)" ]')
+    machine.has("dpkg", f"rm {machine.dpkg}/updates/*")
+    (machine.bin / "rm").symlink_to("/bin/rm")
+    (machine.dpkg / "updates/0003").touch()
+    done = machine.bootstrap()
+    assert done.returncode == 0, done.stderr
+    assert "dpkg was interrupted" in done.stderr
+    assert machine.calls("dpkg") == ["dpkg --configure -a"]
+    # Only then: what else may be broken is not ours to mend.
+    assert "--fix-broken" in machine.calls("apt-get")[-1]
+    assert machine.bootstrap().returncode == 0
+    assert len(machine.calls("dpkg")) == 1
+    assert "--fix-broken" not in machine.calls("apt-get")[-1]
 
 
 # The programs that the README's commands use and a minimal Debian lacks, with their packages.
