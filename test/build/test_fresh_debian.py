@@ -110,6 +110,13 @@ def pristine(needs_root: None, suite: str) -> Iterator[Path]:
         yield root
 
 
+@pytest.fixture(scope="module")
+def compiled(pristine: Path) -> Path:
+    """Where the compilers' cache of a suite's first build is kept. That build has nothing to begin
+    with, as a new user's; the next one differs in who calls it."""
+    return pristine.parent / "compiled"
+
+
 @pytest.fixture
 def minimal(pristine: Path, tmp_path: Path) -> Iterator[Path]:
     """Such a system for one test."""
@@ -194,12 +201,24 @@ class Walker:
     def __init__(self, root: Path, who: str) -> None:
         self.root, self.who = root, who
         self.home = "/root" if who == "root" else f"/home/{who}"
+        self.compiled = root / self.home[1:] / ".cache/guise/ccache"
         if who != "root":
             in_root(root, "useradd", "--create-home", "--shell", "/bin/bash", who)
             in_root(root, "sh", "-c", "apt-get -qq update && apt-get -qq install -y sudo")
             (root / "etc/sudoers.d" / who).write_text(f"{who} ALL=(ALL) NOPASSWD: ALL\n")
         apart("git", "clone", "-q", ROOT, root / self.home[1:] / "guise")
         in_root(root, "chown", "-R", f"{who}:", f"{self.home}/guise")
+
+    def has(self, compiled: Path) -> None:
+        """What the compilers made for who walked before."""
+        if compiled.is_dir():
+            self.compiled.parent.mkdir(parents=True)
+            apart("cp", "-r", compiled, self.compiled)
+            in_root(self.root, "chown", "-R", f"{self.who}:", f"{self.home}/.cache")
+
+    def leaves(self, compiled: Path) -> None:
+        if not compiled.is_dir():
+            apart("cp", "-r", self.compiled, compiled)
 
     def command(self, script: str) -> list[str | Path]:
         drop = ["setpriv", f"--reuid={self.who}", f"--regid={self.who}", "--init-groups"]
@@ -247,15 +266,17 @@ def expected(example: Example, who: str) -> str:
 @pytest.mark.timeout(3 * BUILD_SECONDS)
 @pytest.mark.parametrize("who", ["root", "you"])
 @pytest.mark.parametrize("suite", ["bookworm", "trixie"], scope="module")
-def test_the_readme_is_walked_line_by_line(minimal: Path, who: str) -> None:
+def test_the_readme_is_walked_line_by_line(minimal: Path, compiled: Path, who: str) -> None:
     first, *others = examples_of(ROOT / "README.md")
     assert first.line == "./bootstrap"
     walker = Walker(minimal, who)
+    walker.has(compiled)
     with Process([*APART, *walker.command(f"{first.line} 2>&1")]) as process:
         built = process.finish(BUILD_SECONDS).expect().text
     assert re.search(r"KERNEL [1-6]00 files", built), "it shows what it does"
     last = built.splitlines()[-1]
     assert last == "bootstrap: guise is ready in build; try: build/guise run -- ip -br addr"
+    walker.leaves(compiled)
     with Namespace("home") as network:
         make_way_out(network)
         answers = walker.types([example.line for example in others], network)
