@@ -52,6 +52,10 @@ done
 mknod -m 666 dev/net/tun c 10 200
 mount -t devpts -o newinstance,ptmxmode=666 devpts dev/pts
 ln -s pts/ptmx dev/ptmx
+ln -s /proc/self/fd dev/fd
+ln -s fd/0 dev/stdin
+ln -s fd/1 dev/stdout
+ln -s fd/2 dev/stderr
 mount -t proc proc proc
 mount -t sysfs sysfs sys
 pivot_root . mnt
@@ -163,8 +167,11 @@ VARIES = [
     rf"{NUMBER}-{NUMBER} +sec +{NUMBER} [KMG]?Bytes +{NUMBER} [KMG]?bits/sec(?: +\d+)?",
     rf"{NUMBER} [KMG]?Bytes",
     r"\d+ Mbit/s, \d+ retransmitted",
-    # curl may try IPv6 once more.
+    # curl tries IPv6 first, some versions twice.
     r"passt, 1 program, \d connections",
+    # The header that ss has on Debian 12, and on 13.
+    r"Peer Address:Port(?:Process)?",
+    r"\(go[\d.]+, linux/\w+\)",
     # What guise ls counts: age, members, sockets, sent, received, memory.
     r"web +\d+s +\d+",
     rf"tap:eth0 +\d+ +{NUMBER}[BKM] +{NUMBER}[BKM] +{NUMBER}[BKM]",
@@ -256,8 +263,8 @@ class Walker:
 OTHER = [
     ("tcp_available_congestion_control", "root you", r".*\n"),
     ("curl -s -o /dev/null", "root", r"guise: bbr on the wire, 1 program, \d connections, 0 .*\n"),
-    ("guise setup", "root", r".*nothing to set up.*\n"),
-    ("guise setup --undo", "root", r".*\n"),
+    ("guise setup", "root", r"root needs nothing set up.*\n"),
+    ("guise setup --undo", "root", r"nothing is set up\n"),
     ("demo/run", "root you", r"demo: two namespaces.*\n(?s:.*)(?s:iperf3 -R.*){4}"),
     ("make install", "root you", r"(?s:.*)"),
     ("make uninstall", "root you", r"(?s:.*)"),
