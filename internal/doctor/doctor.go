@@ -114,8 +114,8 @@ func (e *examination) conclude() {
 }
 
 func (e *examination) parts() {
-	for _, part := range []string{holder.Program, holder.Preload, "guise-kernel"} {
-		if _, err := holder.Find(part); err != nil && (part != "guise-kernel" || os.Getenv("GUISE_KERNEL") == "") {
+	for _, part := range []string{holder.Program, holder.Preload, holder.Kernel} {
+		if _, err := holder.Find(part); err != nil && (part != holder.Kernel || os.Getenv("GUISE_KERNEL") == "") {
 			e.find("parts", Bad, "make", "%v", err)
 			return
 		}

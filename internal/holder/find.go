@@ -17,6 +17,7 @@ import (
 const (
 	Program = "guise-holder"
 	Preload = "libguise-preload.so"
+	Kernel  = "guise-kernel"
 )
 
 // Directories returns the folders in which the other parts of guise are looked for:
@@ -46,7 +47,7 @@ func Find(part string) (string, error) {
 		return "", err
 	}
 	access := uint32(unix.X_OK)
-	if strings.HasSuffix(part, ".so") {
+	if part == Kernel || strings.HasSuffix(part, ".so") {
 		access = unix.R_OK
 	}
 	for _, dir := range directories {

@@ -77,7 +77,10 @@ def test_uninstall_removes_what_install_put_there_and_nothing_else(tmp_path: Pat
     assert {"usr/bin/guise", "usr/lib/guise/guise-kernel", "usr/include/guise/guise.h"} <= put
     guise = tmp_path / "usr/bin/guise"
     asked: list[str | Path] = [guise, "run", "--link", "none", "--", "true"]
-    subprocess.run(asked, check=True, env={**os.environ, "GUISE_RUNDIR": str(tmp_path / "run")})
+    env = {**os.environ, "GUISE_RUNDIR": str(tmp_path / "run")}
+    subprocess.run(asked, check=True, env=env)
+    found = subprocess.run([guise, "doctor"], env=env, capture_output=True, text=True).stdout
+    assert found.startswith("ok   parts: "), found
     # A header that an older guise had is gone, too.
     (tmp_path / "usr/include/guise/old.h").touch()
     make("uninstall", *where)
