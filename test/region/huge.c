@@ -83,7 +83,8 @@ static void crowd(int n)
 
 static void able(void)
 {
-	uintptr_t at = (uintptr_t)mmap(NULL, 2 * HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int reserve = MAP_PRIVATE | MAP_ANONYMOUS;
+	uintptr_t at = (uintptr_t)mmap(NULL, 2 * HUGE, PROT_NONE, reserve, -1, 0);
 	int fd = made(memfd_create("huge", 0), "memfd_create");
 	void *page;
 
