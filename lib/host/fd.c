@@ -111,12 +111,13 @@ void guise_fd_all_high(int *fd, unsigned int n)
 		fd[i] = copy;
 	}
 	for (unsigned int i = 0, last; i < n; i = last) {
+		last = i + 1;
+		if (moved[i] < 0)
+			continue;
 		/* Those of a message have numbers in a row. */
-		for (last = i + 1;
-		     last < n && moved[i] >= 0 && moved[last] == moved[last - 1] + 1; last++)
-			;
-		if (moved[i] >= 0)
-			close_row(moved[i], moved[last - 1]);
+		while (last < n && moved[last] == moved[last - 1] + 1)
+			last++;
+		close_row(moved[i], moved[last - 1]);
 	}
 	guise_fd_restore(limit);
 }
