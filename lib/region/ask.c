@@ -117,8 +117,7 @@ static void ring_all(struct guise_stack *s)
 	struct guise_bell_set bells;
 
 	for (unsigned int i = 0; i < GUISE_BELLS / 64; i++)
-		bells.word[i] =
-			__atomic_exchange_n(&s->region->ask_bells[i], 0, __ATOMIC_SEQ_CST);
+		bells.word[i] = __atomic_exchange_n(&s->region->ask_bells[i], 0, __ATOMIC_SEQ_CST);
 	guise_ring_bells(s, &bells);
 }
 

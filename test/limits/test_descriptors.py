@@ -53,7 +53,7 @@ def test_a_program_has_as_many_descriptors_as_on_the_host(files: str) -> None:
 def test_a_join_asks_for_the_limit_once_for_all_descriptors(tmp_path: Path) -> None:
     """Not once for each that it moves out of the way."""
     calls = tmp_path / "calls"
-    strace = ["strace", "-o", calls, "-e", "trace=prlimit64,fcntl", "true"]
+    strace = ("strace", "-o", calls, "-e", "trace=prlimit64,fcntl", "true")
     run([GUISE, "run", "--link", "none", "--", *strace]).expect()
     lines = calls.read_text().splitlines()
     moved = sum("F_DUPFD_CLOEXEC" in line for line in lines)
