@@ -20,8 +20,8 @@ const (
 	FirstLinkFD
 )
 
-// libguise's own descriptors are the last ownRoom numbers below ownTop, or the last eighth of them
-// below the limit where that is lower (lib/host/fd.c).
+// libguise's own descriptors are the last ownRoom numbers below ownTop. Below a limit that is lower
+// they are the last half as many, or the last half of all (lib/host/fd.c).
 const (
 	ownTop  = 4096
 	ownRoom = 256
@@ -132,7 +132,11 @@ func MoveTicket(ticket *os.File) (*os.File, int, error) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < uint64(top) {
 		top = int(limit.Cur)
 	}
-	for fd := top - min(ownRoom, top/8) - 1; fd > 2; fd-- {
+	room := ownRoom
+	if top < ownTop {
+		room = min(ownRoom, top) / 2
+	}
+	for fd := top - room - 1; fd > 2; fd-- {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
 			continue
 		}

@@ -30,7 +30,10 @@ static int lowest_own(uint64_t most)
 {
 	if (most > FD_TOP)
 		most = FD_TOP;
-	return (int)most - (int)(most < 8 * FD_ROOM ? most / 8 : FD_ROOM);
+	/* With a lower limit there are fewer bells (bell.c). */
+	if (most < FD_TOP)
+		return (int)most - (int)(most < FD_ROOM ? most / 2 : FD_ROOM / 2);
+	return FD_TOP - FD_ROOM;
 }
 
 struct rlimit guise_fd_raise(void)
