@@ -41,7 +41,7 @@
 
 #define NEVER            (~0ull)
 #define BELLS_LEAST      8
-#define FDS_FOR_A_BELL   128 /* of those that a process may have (the hard limit) */
+#define FDS_FOR_A_BELL   1024 /* of those that a process may have (the hard limit) */
 #define GUISE_BELL_LOOKS 64u
 #define GUISE_BELL_NS    2000000ull
 #define GUISE_PAUSE_MIN  4000000ull
