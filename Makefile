@@ -62,8 +62,8 @@ test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard te
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(capture_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
-.PHONY: all fetch fetch-arm64 fetch-bench fetch-check arm64 help check check-all soak bench bench-servers demo fuzz \
-	lint format install uninstall clean distclean FORCE
+.PHONY: all fetch fetch-arm64 fetch-bench fetch-check arm64 help check check-all soak bench bench-servers demo fuzz
+.PHONY: lint format install uninstall clean distclean FORCE
 
 ## all: everything, into build/ (the default)
 all: $(BUILD)/guise-kernel $(programs)

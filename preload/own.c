@@ -106,27 +106,14 @@ void preload_own_fds_changed(void)
 	preload.own_low = low >= 0 && low < kept ? low : kept;
 }
 
-/* Where /proc is not there. */
-static void try_each(void (*one)(int fd, void *data), void *data)
-{
-	struct rlimit most = { 1024, 1024 };
-
-	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &most);
-	for (int fd = 0; fd < (int)most.rlim_cur && fd < GUISE_FDMAP_MAX; fd++)
-		if (!preload_own_fd(fd))
-			one(fd, data);
-}
-
-void preload_each_descriptor(void (*one)(int fd, void *data), void *data)
+bool preload_each_descriptor(void (*one)(int fd, void *data), void *data)
 {
 	_Alignas(struct dirent64) char records[RECORDS];
 	long dir, n, at;
 
 	dir = host_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0) {
-		try_each(one, data);
-		return;
-	}
+	if (dir < 0)
+		return false;
 	while ((n = host_sys(SYS_getdents64, dir, records, sizeof(records))) > 0) {
 		int own = -1; /* the last one of these records is */
 
@@ -143,4 +130,5 @@ void preload_each_descriptor(void (*one)(int fd, void *data), void *data)
 			host_sys(SYS_lseek, dir, preload_end_of_own_row(own) + 2, SEEK_SET);
 	}
 	host_sys(SYS_close, dir);
+	return true;
 }

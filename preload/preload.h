@@ -63,8 +63,9 @@ void preload_own_fds_changed(void);
 int preload_next_own_fd(int fd);
 /* fd is one of guise's own: the first number above it that is none, or a later one of them. */
 int preload_end_of_own_row(int fd);
-/* Calls one() for each open descriptor of the host's that is not guise's own. */
-void preload_each_descriptor(void (*one)(int fd, void *data), void *data);
+/* Calls one() for each open descriptor of the host's that is not guise's own. False where /proc
+ * cannot be read: a sandbox, whose filter may end the process for any other question. */
+bool preload_each_descriptor(void (*one)(int fd, void *data), void *data);
 /* One line on standard error: "guise: PROGRAM: ...". */
 void preload_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -116,7 +116,7 @@ static long generic(int flags)
 	} other[] = { { O_DIRECTORY, 0200000 },
 		      { O_NOFOLLOW, 0400000 },
 		      { O_PATH, 010000000 },
-		      { __O_TMPFILE, 020000000 } };
+		      { __O_TMPFILE & ~O_DIRECTORY, 020000000 } };
 	long same = flags & (O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_NONBLOCK);
 
 	for (unsigned int i = 0; i < sizeof(other) / sizeof(*other); i++)

@@ -40,6 +40,19 @@ static bool passes(int fd)
 	return flags >= 0 && !(flags & FD_CLOEXEC);
 }
 
+/* Where /proc is not there, by trying. */
+static void each_descriptor(void (*one)(int fd, void *data), void *data)
+{
+	struct rlimit most = { 1024, 1024 };
+
+	if (preload_each_descriptor(one, data))
+		return;
+	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &most);
+	for (int fd = 0; fd < (int)most.rlim_cur && fd < GUISE_FDMAP_MAX; fd++)
+		if (!preload_own_fd(fd))
+			one(fd, data);
+}
+
 /* Marks that are being gathered. While mark is NULL they are only counted. */
 struct marks {
 	struct guise_mark *mark;
@@ -99,7 +112,7 @@ static unsigned int gather(struct marks *m)
 		return 0;
 	m->borrowed = preload_borrowed();
 	if (m->borrowed)
-		preload_each_descriptor(mark_borrowed, m);
+		each_descriptor(mark_borrowed, m);
 	else
 		mark_own(m);
 	return m->n;
@@ -201,7 +214,7 @@ void preload_inherit(void)
 
 	if (!m.mark || preload_prepare())
 		return;
-	preload_each_descriptor(find_socket, &m);
+	each_descriptor(find_socket, &m);
 	for (unsigned int i = 0; i < m.n; i++) {
 		if (!m.mark[i].inode && m.mark[i].entry)
 			find_epoll(&m.mark[i]);
