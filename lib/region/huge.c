@@ -10,8 +10,8 @@
  * So the holder has the host's kernel collapse what is in use into huge pages (MADV_COLLAPSE,
  * Linux 6.1), once there are several members, and again as more come. All members map the
  * same memory, so it is done once for all of them. The kernel's page allocator takes pages
- * that are next to each other, so little is added to what the stack keeps resident: 1 to
- * 4 MiB. A stack with few members keeps its small pages.
+ * that are next to each other, so not much is added to what the stack keeps resident: some
+ * 7 MiB. A stack with few members keeps its small pages.
  *
  * Limits: where the host's kernel does not know how, or has no huge page free, or has pages
  * that are not of 4 KiB, all stays as it is. So does the header of the region with its
@@ -46,16 +46,14 @@ static bool in_use(uint64_t at)
 	return n >= IN_USE;
 }
 
-unsigned int guise_huge_collapse(struct guise_stack *s)
+void guise_huge_collapse(struct guise_stack *s)
 {
 	const uint64_t base = s->region->base, end = base + s->region->size;
-	unsigned int n = 0;
 
 	/* With larger pages mincore() tells of fewer. */
 	if (sysconf(_SC_PAGESIZE) != PAGE)
-		return 0;
+		return;
 	for (uint64_t at = base + GUISE_OFF_TEXT; at + HUGE <= end; at += HUGE)
 		if (in_use(at))
-			n += !host_sys(SYS_madvise, at, HUGE, MADV_COLLAPSE);
-	return n;
+			host_sys(SYS_madvise, at, HUGE, MADV_COLLAPSE);
 }
