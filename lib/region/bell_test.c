@@ -5,11 +5,10 @@
  */
 #include "region/bell.h"
 
+#include "test/region.h"
 #include "test/tap.h"
 
 #include <poll.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 
 static struct guise_stack stack;
 static struct guise_host_ops ops;
@@ -24,18 +23,9 @@ static uint64_t clock_of_test(struct guise_host_ops *self, uint32_t which)
 
 static void make_stack(unsigned int bells)
 {
-	stack.region = mmap(NULL, sizeof(*stack.region), PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	stack.slots = calloc(GUISE_MAX_SLOTS, sizeof(*stack.slots));
-	if (stack.region == MAP_FAILED || !stack.slots)
-		abort();
-	stack.region->vcpu->bell_again = ~0ull;
-	stack.region->slots_end = GUISE_MAX_SLOTS;
-	memset(stack.bell, -1, sizeof(stack.bell));
+	test_region(&stack);
 	ops.clock = clock_of_test;
 	stack.ops = &ops;
-	for (uint32_t i = 1; i < GUISE_MAX_SLOTS; i++)
-		stack.slots[i].id = i;
 	tap_done(guise_bells_make(&stack, bells), "bells are made");
 }
 

@@ -8,6 +8,7 @@
 #include "host/sys.h"
 #include "region/process.h"
 
+#include "test/region.h"
 #include "test/tap.h"
 
 #include <sched.h>
@@ -24,19 +25,9 @@ static struct guise_stack stack;
 
 static void make_stack(void)
 {
-	stack.region = mmap(NULL, sizeof(*stack.region), PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	stack.slots = calloc(GUISE_MAX_SLOTS, sizeof(*stack.slots));
-	if (stack.region == MAP_FAILED || !stack.slots)
-		abort();
-	stack.region->vcpu->next_event = stack.region->vcpu->bell_again = ~0ull;
+	test_region(&stack);
 	stack.region->vcpu->pump_alive = 1;
-	memset(stack.bell, -1, sizeof(stack.bell));
 	stack.region->bells = 1;
-	stack.region->slots_end = GUISE_MAX_SLOTS;
-	stack.alive = -1;
-	for (uint32_t i = 1; i < GUISE_MAX_SLOTS; i++)
-		stack.slots[i].id = i;
 }
 
 static uint32_t get(const uint32_t *word)

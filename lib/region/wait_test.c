@@ -8,12 +8,11 @@
 #include "region/bell.h"
 #include "region/vcpu.h"
 
+#include "test/region.h"
 #include "test/tap.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define EVENT_NS 2000000ull /* until the kernel's next timer */
@@ -30,22 +29,10 @@ static uint64_t host_clock(struct guise_host_ops *self, uint32_t which)
 
 static void make_stack(void)
 {
-	stack.region = mmap(NULL, sizeof(*stack.region), PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	stack.slots = calloc(GUISE_MAX_SLOTS, sizeof(*stack.slots));
-	if (stack.region == MAP_FAILED || !stack.slots)
-		abort();
-	stack.region->vcpu->next_event = stack.region->vcpu->bell_again = ~0ull;
+	test_region(&stack);
 	stack.region->vcpu->pump_alive = 1;
-	memset(stack.bell, -1, sizeof(stack.bell));
-	for (unsigned int i = 0; i < GUISE_MAX_LINKS; i++)
-		stack.port[i].fd[0] = -1;
-	stack.region->slots_end = 8;
-	stack.alive = -1;
 	ops.clock = host_clock;
 	stack.ops = &ops;
-	for (uint32_t i = 1; i < 8; i++)
-		stack.slots[i].id = i;
 	tap_done(guise_bells_make(&stack, 4), "bells are made");
 }
 

@@ -8,6 +8,7 @@
 
 #include "region/join.h"
 #include "region/stack.h"
+#include "test/region.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,24 +22,15 @@
 /* Fills s; the test is its pump. The ends of a ticket: the joiners', the holder's. */
 static inline void test_holder(struct guise_stack *s, int ticket[2])
 {
-	struct guise_region *r =
-		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct guise_region *r;
 
 	*s = (struct guise_stack){ .creator = true, .pump_running = true };
-	s->slots = calloc(GUISE_MAX_SLOTS, sizeof(*s->slots));
-	if (r == MAP_FAILED || !s->slots)
-		abort();
-	s->region = r;
+	test_region(s);
+	r = s->region;
 	r->base = 0x7e9000000000;
-	r->slots_end = GUISE_MAX_SLOTS;
 	r->procs[0].used = r->procs[1].used = 1;
-	s->control = s->alive = s->pump_bell = -1;
 	s->memfd = memfd_create("guise-test", MFD_CLOEXEC);
 	s->image_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	memset(s->bell, -1, sizeof(s->bell));
-	for (int i = 0; i < GUISE_MAX_LINKS; i++)
-		for (int k = 0; k < GUISE_LINK_FDS; k++)
-			s->port[i].fd[k] = -1;
 	r->links[2].used = 1;
 	strcpy(r->links[2].kind, "pair");
 	if (pipe2(s->port[2].fd, O_CLOEXEC) ||
