@@ -187,9 +187,12 @@ static void member_came(struct watch *w, unsigned int proc)
 static void huge_pages(struct watch *w)
 {
 	const unsigned int members = w->v->members;
-	uint64_t now = guise_host_now();
+	uint64_t now;
 
-	if (members < HUGE_FROM || (members < w->huge_at && now < w->huge_next))
+	if (members < HUGE_FROM)
+		return;
+	now = guise_host_now();
+	if (members < w->huge_at && now < w->huge_next)
 		return;
 	guise_huge_collapse(w->v->s);
 	w->huge_at = 2 * members;

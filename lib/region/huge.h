@@ -5,7 +5,7 @@
 
 #include "region/stack.h"
 
-/* Makes those parts of the region huge pages that are in use now: how many. */
-unsigned int guise_huge_collapse(struct guise_stack *s);
+/* Makes those parts of the region huge pages that are in use now, where the host can. */
+void guise_huge_collapse(struct guise_stack *s);
 
 #endif

@@ -70,10 +70,10 @@ static int find(const struct guise_options *opt, char *path, size_t size, bool *
 	return guise_fd_high((int)fd);
 }
 
-/* All that is looked at lies in the file: its end. 0: it does not. */
-static uint64_t end_of(const struct guise_image_file *im, uint64_t size)
+/* Whether there is something in it, and all that is looked at lies in the file and the region. */
+static bool lies_within(const struct guise_image_file *im, uint64_t size)
 {
-	uint64_t end = 0;
+	bool something = false;
 
 	for (unsigned int i = 0; i < im->eh.e_phnum; i++) {
 		const Elf64_Phdr *p = &im->ph[i];
@@ -83,19 +83,17 @@ static uint64_t end_of(const struct guise_image_file *im, uint64_t size)
 		if (p->p_offset > size || p->p_filesz > size - p->p_offset ||
 		    p->p_memsz < p->p_filesz || p->p_vaddr > GUISE_OFF_ARENA ||
 		    p->p_memsz > GUISE_OFF_ARENA - p->p_vaddr)
-			return 0;
-		if (p->p_offset + p->p_filesz > end)
-			end = p->p_offset + p->p_filesz;
+			return false;
+		something |= p->p_filesz > 0;
 	}
-	return end;
+	return something;
 }
 
-/* Its end, as end_of(), or -errno with a sentence. */
-static int64_t check(int fd, struct guise_image_file *im)
+/* 0, or -errno with a sentence. */
+static int check(int fd, struct guise_image_file *im)
 {
 	const uint64_t most = sizeof(im->ph) / sizeof(im->ph[0]);
 	struct stat st;
-	uint64_t end;
 
 	if (host_sys(SYS_fstat, fd, &st) ||
 	    host_sys(SYS_pread64, fd, &im->eh, sizeof(im->eh), 0) != sizeof(im->eh) ||
@@ -105,8 +103,9 @@ static int64_t check(int fd, struct guise_image_file *im)
 	if (host_sys(SYS_pread64, fd, im->ph, im->eh.e_phnum * sizeof(im->ph[0]), im->eh.e_phoff) !=
 	    (long)(im->eh.e_phnum * sizeof(im->ph[0])))
 		return guise_fail(ENOEXEC, "the kernel image is cut short");
-	end = end_of(im, (uint64_t)st.st_size);
-	return end ? (int64_t)end : guise_fail(ENOEXEC, "the kernel image is cut short");
+	return lies_within(im, (uint64_t)st.st_size)
+		       ? 0
+		       : guise_fail(ENOEXEC, "the kernel image is cut short");
 }
 
 /* Whether the host lets a program be mapped from it. */
@@ -188,29 +187,28 @@ int guise_image_open(const struct guise_options *opt, struct guise_image_file *i
 {
 	char path[PATH_MAX];
 	bool beside = false;
-	int fd = find(opt, path, sizeof(path), &beside), copy;
-	int64_t end;
+	int fd = find(opt, path, sizeof(path), &beside), copy, err;
 
 	if (fd < 0)
 		return fd;
-	end = check(fd, im);
-	if (end > 0 && beside) {
+	err = check(fd, im);
+	if (!err && beside) {
 		copy = copy_sealed(fd, im);
 		if (copy >= 0) {
 			host_sys(SYS_close, fd);
 			fd = copy;
 			/* What is mapped is what was checked, whatever the file is by now. */
-			end = check(fd, im);
+			err = check(fd, im);
 		} else if (copy != -EACCES && copy != -EPERM && copy != -EINVAL &&
 			   copy != -ENOSYS) {
-			end = guise_fail(-copy, "the kernel image at %s cannot be copied: %s", path,
+			err = guise_fail(-copy, "the kernel image at %s cannot be copied: %s", path,
 					 strerror(-copy));
 		}
 	}
-	if (end >= 0)
+	if (!err)
 		return fd;
 	host_sys(SYS_close, fd);
-	return (int)end;
+	return err;
 }
 
 int guise_region_write(const struct guise_stack *s, const void *data, size_t n, uint64_t at)

@@ -25,10 +25,8 @@
 #include "host/sys.h"
 #include "region/stack.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -171,7 +169,7 @@ int exec_prepare(struct guise_heir *heir, char *const *env, bool spawn)
 static void find_socket(int fd, void *data)
 {
 	struct marks *m = data;
-	uint32_t inode = preload_own_fd(fd) ? 0 : preload_inode(fd);
+	uint32_t inode = preload_inode(fd);
 	struct guise_mark *first = NULL;
 	long sfd;
 
