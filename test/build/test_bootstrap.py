@@ -64,6 +64,7 @@ class Machine:
 def machine(tmp_path: Path) -> Machine:
     machine = Machine(tmp_path)
     machine.has("make", "")
+    machine.has("nproc", "echo 3")
     machine.has("go", "")
     machine.has("dpkg-query", "printf installed")
     machine.has("id", "echo 1000")
@@ -82,6 +83,12 @@ def test_asks_for_nothing_when_nothing_is_missing(machine: Machine) -> None:
     assert not machine.calls("sudo")
     assert not machine.calls("apt-get")
     assert machine.calls("make") == ["make fetch-check V=1", "make check V=1"]
+
+
+def test_one_compiler_for_each_processor(machine: Machine) -> None:
+    machine.has("make", f'echo "flags $MAKEFLAGS" >>"{machine.log}"')
+    assert machine.bootstrap().returncode == 0
+    assert machine.calls("flags") == ["flags -j3", "flags -j3"]
 
 
 def test_installs_what_is_missing_and_says_why_it_needs_root(machine: Machine) -> None:
