@@ -406,6 +406,14 @@ DECODED(seccomp, prctl)
 CALL(pthread_create, number, raw_threads, "The new thread's raw calls are seen, too.")
 CALL(thrd_create, number, raw_threads, "As pthread_create.")
 
+CLASS(clock, "The host's clocks. Those that the vDSO cannot read are read by a system call of \
+guise's own: the vDSO's would be a raw one.")
+CALL(clock_gettime, clock, clocks, "")
+DECODED(clock_gettime, clock_gettime)
+CALL(gettimeofday, clock, clocks, "")
+DECODED(gettimeofday, gettimeofday)
+CALL(clock, clock, clocks, "")
+
 CLASS(lookup,
       "What is found by a handle of libc is the hook of that name, where there is one. RTLD_NEXT and \
 RTLD_DEFAULT mean what they mean to the caller.")

@@ -31,11 +31,13 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/xattr.h>
 #include <sys/uio.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <threads.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Of libc, but declared in no header, or only for fortified programs. */

@@ -71,6 +71,7 @@
 #include <linux/sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -358,6 +359,18 @@ static void make_in_place(greg_t *regs, enum kind kind)
 	}
 }
 
+static bool in_vdso(uintptr_t address)
+{
+	const ElfW(Ehdr) *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
+	const ElfW(Phdr) * p;
+
+	if (!vdso || address < (uintptr_t)vdso)
+		return false;
+	/* All of it is one segment, which is loaded from its beginning. */
+	p = (const void *)((const char *)vdso + vdso->e_phoff);
+	return p->p_type == PT_LOAD && address - (uintptr_t)vdso < p->p_memsz;
+}
+
 /* SIGSYS reported a trapped call. False: it was not trapped by us. */
 static bool trapped(siginfo_t *info, ucontext_t *uc)
 {
@@ -384,6 +397,8 @@ static bool trapped(siginfo_t *info, ucontext_t *uc)
 		regs[REG_RAX] = -ENOSYS;
 		return true;
 	}
+	if (regs[REG_RAX] == SYS_clock_gettime && in_vdso((uintptr_t)regs[REG_RIP]))
+		preload_clock_trapped(regs[REG_RDI]);
 	/* The vDSO, where the clock cannot be read without a system call. */
 	if (guise_signals.inside) {
 		x = arguments(regs);

@@ -15,6 +15,8 @@ void preload_trap_thread(void);
 void preload_trap_dispatch_changed(long mode);
 /* Raw calls of a process that cannot be seen are counted by process. */
 void preload_trap_not_seen(void);
+/* The vDSO has read this clock by a system call, which was trapped; clocks.c. */
+void preload_clock_trapped(long clock);
 
 /* Whether raw calls of this process can be seen at all. */
 bool preload_trapping(void);

@@ -7,8 +7,10 @@
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <ucontext.h>
 
@@ -163,4 +165,55 @@ CASE(by_older_number)
 	SHOW(open("/dev/null", O_RDONLY));
 	SHOW(answered);
 #endif
+}
+
+/* Also those that the vDSO reads by a system call of its own, and those that do not exist. */
+CASE(clocks)
+{
+	struct timespec first = { 0 }, last;
+	struct timeval now;
+	clockid_t own;
+
+	MUST(!pthread_getcpuclockid(pthread_self(), &own));
+	for (clockid_t id = 0; id <= 12; id++)
+		SHOW(clock_gettime(id, &first));
+	SHOW(clock_gettime(own, &first));
+	SHOW(clock_gettime(99, &first));
+	SHOW(clock_gettime(-1, &first));
+	SHOW(clock_gettime(CLOCK_THREAD_CPUTIME_ID, (void *)8));
+	SHOW(syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &first));
+	SHOW(syscall(SYS_clock_gettime, CLOCK_MONOTONIC, 8));
+	SHOW(gettimeofday(&now, NULL));
+	SHOW(gettimeofday(NULL, NULL));
+	SHOW(now.tv_sec > 1700000000);
+	SHOW(clock() > 0);
+	MUST(!clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &first));
+	while (clock() < first.tv_sec * CLOCKS_PER_SEC + first.tv_nsec / 1000 + 20000)
+		;
+	SHOW(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &last));
+	SHOW(last.tv_sec * 1000000000 + last.tv_nsec >=
+	     first.tv_sec * 1000000000 + first.tv_nsec + 19000000);
+}
+
+static long slept(void)
+{
+	struct rusage used;
+
+	getrusage(RUSAGE_SELF, &used);
+	return used.ru_nvcsw;
+}
+
+/* A raw call stops for the tracer. */
+CASE(clocks_are_no_raw_calls)
+{
+	struct timespec used;
+	long before;
+
+	SHOW(socket(AF_INET, SOCK_DGRAM, 0));
+	before = slept();
+	for (int i = 0; i < 1000; i++) {
+		MUST(!clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used));
+		MUST(clock() >= 0);
+	}
+	SHOW(slept() - before < 1000);
 }
