@@ -3,6 +3,9 @@
 package doctor
 
 import (
+	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,6 +23,30 @@ func occupy(t *testing.T, place int) {
 		t.Fatalf("mmap at %#x: %#x, %v", at, got, errno)
 	}
 	t.Cleanup(func() { unix.Syscall(unix.SYS_MUNMAP, at, bytes, 0) })
+}
+
+// The addresses and the size of a region are libguise's.
+func TestPlacesAreThoseOfLibguise(t *testing.T) {
+	for _, c := range []struct {
+		file, name, value string
+	}{
+		{"lib/region/create.c", "BASE_HIGH", fmt.Sprintf("%#xull", highPlaces)},
+		{"lib/region/create.c", "BASE_LOW", fmt.Sprintf("%#xull", lowPlaces)},
+		{"lib/region/create.c", "BASE_WINDOW", fmt.Sprintf("%#xull", int64(placeStride))},
+		{"lib/region/create.c", "BASE_COUNT", fmt.Sprint(places)},
+		{"lib/region/create.c", "MEMORY_USUAL", `\(256ull << 20\)`},
+		{"include/guise/layout.h", "GUISE_OFF_ARENA", fmt.Sprintf("%#x", placeBytes-256<<20)},
+		{"include/guise/layout.h", "GUISE_HOST_PAGE_MAX", fmt.Sprintf("%#x", pageMost)},
+	} {
+		text, err := os.ReadFile("../../" + c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := regexp.MustCompile(fmt.Sprintf(`(?m)^#define %s +%s(\s|$)`, c.name, c.value))
+		if !line.Match(text) {
+			t.Errorf("%s does not say that %s is %s", c.file, c.name, c.value)
+		}
+	}
 }
 
 func TestTakenAddressesAreFound(t *testing.T) {
