@@ -43,11 +43,7 @@ static int members, baseline;
 /* All descriptors of a run are low: the number of those open. */
 static int open_descriptors(void)
 {
-	int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
+	return test_open_descriptors(256);
 }
 
 static void make_holder(void)
@@ -270,7 +266,8 @@ static void judge(struct rng *r)
 	reply->magic = GUISE_JOIN_MAGIC;
 	reply->abi = GUISE_ABI;
 	reply->base = 0x7e9000000000;
-	reply->bells = (uint32_t)rng_below(r, rng_one_in(r, 8) ? 2 * GUISE_BELLS : 8);
+	reply->bells = rng_one_in(r, 8) ? (uint32_t)rng_below(r, 2 * GUISE_BELLS)
+					: GUISE_BELLS_FIRST + (uint32_t)rng_below(r, 8);
 	sum += (int)reply->bells;
 	for (int i = 0; i < GUISE_MAX_LINKS && sum < fds; i++) {
 		reply->links[i] = (uint8_t)rng_below(r, GUISE_LINK_FDS + 1);
@@ -289,8 +286,9 @@ static void judge(struct rng *r)
 			turns_fail("an answer passed with too many descriptors of a link", i);
 		sum += reply->links[i];
 	}
-	if (good && !reply->status && reply->bells > GUISE_BELLS)
-		turns_fail("an answer passed with too many bells", (int)reply->bells);
+	if (good && !reply->status && reply->fds &&
+	    (reply->bells > GUISE_BELLS || reply->bells < GUISE_BELLS_FIRST))
+		turns_fail("an answer passed with too few or too many bells", (int)reply->bells);
 	if (good && (reply->status > 0 || (!reply->status && (sum != fds || fds < 0))))
 		turns_fail("an answer passed whose descriptors are not there", fds);
 	if (good && !reply->status && (reply->proc >= GUISE_MAX_PROCS || reply->base % 4096))

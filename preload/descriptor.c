@@ -15,6 +15,7 @@
 
 #include "guise/layout.h"
 #include "host/sys.h"
+#include "region/more_bells.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -106,6 +107,8 @@ HOOK int close_range(unsigned int first, unsigned int last, int flags)
 	if (HOST(close_range)(UINT_MAX, UINT_MAX, flags & (int)CLOSE_RANGE_CLOEXEC))
 		return -1;
 
+	if (flags & (int)CLOSE_RANGE_UNSHARE && preload.stack && !preload_borrowed())
+		guise_bells_stay(preload.stack);
 	fd = first > INT_MAX ? -1 : (int)first;
 	while (fd >= 0 && !(flags & CLOSE_RANGE_CLOEXEC) &&
 	       (fd = guise_fdmap_next(preload.map, fd)) >= 0 && (unsigned int)fd <= last)

@@ -8,6 +8,7 @@
  */
 #include "preload/preload.h"
 
+#include "host/fd.h"
 #include "host/sys.h"
 #include "region/stack.h"
 
@@ -99,11 +100,15 @@ void preload_own_fds_changed(void)
 {
 	struct rlimit limit = { 1024, 1024 };
 	int low = preload_next_own_fd(0), kept;
+	int later; /* bells may come at any time */
 
 	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
 	kept = limit.rlim_cur > INT32_MAX ? INT32_MAX : (int)limit.rlim_cur;
 	kept -= kept > 16 * PRELOAD_PLACEHOLDERS_KEPT ? PRELOAD_PLACEHOLDERS_KEPT : kept / 2;
 	preload.own_low = low >= 0 && low < kept ? low : kept;
+	later = guise_fd_low(limit.rlim_max);
+	if (later < preload.own_low)
+		preload.own_low = later;
 }
 
 bool preload_each_descriptor(void (*one)(int fd, void *data), void *data)

@@ -31,6 +31,7 @@
 #include "region/bury.h"
 #include "region/ask.h"
 #include "region/huge.h"
+#include "region/more_bells.h"
 #include "region/vcpu.h"
 
 #include <errno.h>
@@ -151,11 +152,14 @@ static int let_go(struct guise_server *v, int pid)
 }
 
 /* Runs on another thread: a process that joins or ends at this moment may be found or not. */
-static int answer(void *context, enum guise_ask what, pid_t pid)
+static int answer(void *context, enum guise_ask what, unsigned int proc, int32_t about)
 {
 	struct guise_server *v = context;
 	struct guise_region *r = v->s->region;
+	const int pid = about ? about : r->procs[proc].pid;
 
+	if (what == GUISE_ASK_BELLS)
+		return guise_bells_give(v, proc, (unsigned int)about);
 	if (what == GUISE_ASK_LET_GO)
 		return let_go(v, pid);
 	if (what == GUISE_ASK_TELL) {

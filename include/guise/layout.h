@@ -35,7 +35,7 @@
 #define GUISE_MAX_PROCS  1024 /* host processes that joined */
 #define GUISE_MAX_LINKS  16
 #define GUISE_VCPUS      1
-#define GUISE_BELLS      128   /* at most; each wakes threads that sleep in ppoll(2) */
+#define GUISE_BELLS      192   /* at most; each wakes threads that sleep in ppoll(2) */
 #define GUISE_STACK_SIZE 32768 /* a kernel stack, bytes */
 
 #ifndef __ASSEMBLY__
@@ -118,7 +118,7 @@ struct guise_proc {
 	uint64_t marks;      /* struct guise_mark[], for its program; preload/process/passing.c */
 	uint32_t marks_n;
 	uint32_t ask;        /* futex: enum guise_ask; lib/region/ask.c */
-	int32_t ask_about;   /* a pid, or 0: its own */
+	int32_t ask_about;   /* a pid, or 0: its own; or what else is asked about */
 	int32_t ask_answer;  /* 0 or -errno */
 	uint32_t expected;   /* futex: the holder has not seen it yet; lib/region/heir.c */
 	uint32_t first_slot; /* of a process that was expected: its first thread's, or 0 */
@@ -188,14 +188,21 @@ struct guise_bell {
 	uint64_t again;    /* when it is next rung for late slots; ~0: there are none */
 };
 
-/* A virtual CPU, and which threads wait for what happens on it. */
+/*
+ * A virtual CPU, and which threads wait for what happens on it. Threads that wait for the lock
+ * look at its line again and again: what its owner writes stands in other lines, or each of
+ * the owner's writes would have to fetch the line back from another processor.
+ */
 struct guise_vcpu {
 	uint32_t lock __attribute__((aligned(64))); /* lib/region/vcpu.c */
 	uint32_t waiting;                           /* threads that wait for it */
 	uint32_t starving;                          /* how many of them starve */
-	uint32_t carrier;                           /* slot that holds it */
-	uint32_t irq_pending;                       /* GUISE_IRQ_* */
-	uint32_t rx_pending;                        /* a bit for each link */
+	uint32_t napping;                           /* how many of the waiting threads nap, ... */
+	uint32_t nap; /* ... on this futex; counts how many were woken */
+
+	uint32_t carrier __attribute__((aligned(64))); /* slot that holds it */
+	uint32_t irq_pending;                          /* GUISE_IRQ_* */
+	uint32_t rx_pending;                           /* a bit for each link */
 	uint32_t tx_pending;
 	uint32_t kick_head;  /* list of slots kicked since the last unlock */
 	uint32_t tx_blocked; /* a bit for each link: it waits for POLLOUT */
@@ -203,8 +210,6 @@ struct guise_vcpu {
 	uint32_t entered;    /* the carrier is inside the image */
 	uint32_t finished;   /* sections that the holder finished for dead members */
 	uint32_t calls;      /* made by any thread while others wait for the lock */
-	uint32_t napping;    /* how many of the waiting threads nap, ... */
-	uint32_t nap;        /* ... on this futex; counts how many were woken */
 	uint64_t redo;       /* stack pointer in the call of a host service; 0: there is none */
 
 	/* Waiting: leader, followers, pump; lib/region/wait.c */
@@ -237,14 +242,22 @@ struct guise_region {
 
 	struct guise_vcpu vcpu[GUISE_VCPUS];
 
-	uint32_t dead;           /* the stack is lost: calls give ENETDOWN */
-	uint32_t online;         /* simulated time: threads that do not wait in the stack */
-	uint32_t ask;            /* futex: a member asks the holder; lib/region/ask.c */
-	uint32_t bells;          /* how many of vcpu->bell there are */
-	uint32_t clock_mode;     /* GUISE_CLOCK_* */
-	uint32_t slots_end;      /* the highest slot that was ever used, + 1 */
-	uint32_t privileges;     /* GUISE_PRIVILEGES_* */
+	/* Read by all at each call, and hardly ever written. */
+	uint32_t dead __attribute__((aligned(64))); /* the stack is lost: calls give ENETDOWN */
+	uint32_t ask;        /* futex: a member asks the holder; lib/region/ask.c */
+	uint32_t bells;      /* how many of vcpu->bell there are, ... */
+	uint32_t bells_most; /* ... and how many there may be */
+	uint32_t clock_mode; /* GUISE_CLOCK_* */
+	uint32_t slots_end;  /* the highest slot that was ever used, + 1 */
+	uint32_t privileges; /* GUISE_PRIVILEGES_* */
+	uint32_t pad1;
 	uint64_t user_namespace; /* of the ids of users: its inode, or 0 */
+
+	/* Written at each wait. */
+	uint32_t online __attribute__((aligned(64))); /* simulated time: threads that do not wait */
+	uint32_t pad2;
+	uint64_t waits, kicks, pump_turns;
+
 	uint64_t ask_bells[GUISE_BELLS / 64]; /* a bit for each bell: the holder is to ring it */
 	uint64_t sim_now, sim_epoch;          /* ns; wall time = sim_epoch + sim_now */
 	uint64_t seed, seed_state;
@@ -256,8 +269,7 @@ struct guise_region {
 	uint64_t programs;  /* programs that joined: counted at each exec, not at a fork */
 	uint64_t by_itself; /* programs that joined although GUISE_PRELOAD=off */
 	uint32_t unnamed;   /* starts of programs that outside[] has no room for */
-	uint32_t pad2;
-	uint64_t waits, kicks, pump_turns;
+	uint32_t pad3;
 
 	struct guise_outside outside[GUISE_MAX_OUTSIDE]; /* preload/process/outside.c */
 	struct guise_link links[GUISE_MAX_LINKS];

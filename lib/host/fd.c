@@ -26,7 +26,7 @@
 #define FD_TOP  4096 /* no higher than this ... */
 #define FD_ROOM 256  /* ... and this many numbers for guise below the top */
 
-static int lowest_own(uint64_t most)
+int guise_fd_low(rlim_t most)
 {
 	if (most > FD_TOP)
 		most = FD_TOP;
@@ -67,7 +67,7 @@ static long copy_above(int fd, int low)
 int guise_fd_copy(int fd)
 {
 	struct rlimit limit = guise_fd_raise();
-	long copy = copy_above(fd, lowest_own(limit.rlim_max));
+	long copy = copy_above(fd, guise_fd_low(limit.rlim_max));
 
 	guise_fd_restore(limit);
 	return (int)copy;
@@ -104,7 +104,7 @@ static int copy_or_stay(int fd, int low)
 void guise_fd_all_high(int *fd, unsigned int n)
 {
 	struct rlimit limit = guise_fd_raise();
-	const int low = lowest_own(limit.rlim_max);
+	const int low = guise_fd_low(limit.rlim_max);
 	int moved[GUISE_FD_ALL]; /* the old numbers; -1: it stays */
 
 	for (unsigned int i = 0; i < n; i++) {

@@ -12,6 +12,8 @@
 #define GUISE_FD_ALL 256 /* at the most: a message brings 253 */
 void guise_fd_all_high(int *fd, unsigned int n);
 int guise_fd_high(int fd);
+/* The lowest number that descriptors are moved to, if there is room; most: the hard limit. */
+int guise_fd_low(rlim_t most);
 /* memfd_create(2) as this host wants it, close-on-exec; or -errno. */
 int guise_fd_memory(const char *name, unsigned int flags);
 /*

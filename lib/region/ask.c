@@ -44,15 +44,14 @@ void guise_ask_to_tell(struct guise_region *r)
 	ring(r, ASK_TELL);
 }
 
-int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
+int guise_ask_locked(struct guise_stack *s, enum guise_ask what, int32_t about, uint64_t patience)
 {
 	struct guise_proc *self = &s->region->procs[s->proc];
-	uint64_t until = guise_host_now() + PATIENCE_NS;
+	uint64_t until = guise_host_now() + patience;
 	uint32_t now;
 	int answer;
 
-	guise_own_lock(GUISE_LOCK_ASK);
-	self->ask_about = pid;
+	self->ask_about = about;
 	self->ask_answer = -ETIMEDOUT;
 	__atomic_store_n(&self->ask, what, __ATOMIC_RELEASE);
 	ring(s->region, ASK_PROCESS);
@@ -61,6 +60,15 @@ int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
 		guise_futex_wait(&self->ask, now, LOOK_NS);
 	answer = self->ask_answer;
 	__atomic_store_n(&self->ask, GUISE_ASK_NOTHING, __ATOMIC_RELEASE);
+	return answer;
+}
+
+int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
+{
+	int answer;
+
+	guise_own_lock(GUISE_LOCK_ASK);
+	answer = guise_ask_locked(s, what, pid, PATIENCE_NS);
 	guise_own_unlock(GUISE_LOCK_ASK);
 	return answer;
 }
@@ -92,7 +100,7 @@ void guise_allow_tracer_forked(struct guise_stack *s)
 
 struct answers {
 	struct guise_stack *s;
-	int (*handle)(void *context, enum guise_ask what, pid_t pid);
+	guise_answerer *handle;
 	void *context;
 };
 
@@ -102,9 +110,10 @@ static void answer_all(const struct answers *a)
 		struct guise_proc *p = &a->s->region->procs[i];
 		uint32_t what = __atomic_load_n(&p->ask, __ATOMIC_ACQUIRE);
 
-		if (!p->used || (what != GUISE_ASK_TRACE && what != GUISE_ASK_LET_GO))
+		if (!p->used || (what != GUISE_ASK_TRACE && what != GUISE_ASK_LET_GO &&
+				 what != GUISE_ASK_BELLS))
 			continue;
-		p->ask_answer = a->handle(a->context, what, p->ask_about ? p->ask_about : p->pid);
+		p->ask_answer = a->handle(a->context, what, i, p->ask_about);
 		/* Unless the process that asked no longer waits. */
 		__atomic_compare_exchange_n(&p->ask, &what, GUISE_ASK_ANSWERED, false,
 					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -138,13 +147,13 @@ static void *answer(void *arg)
 		if (what & ASK_PROCESS)
 			answer_all(&a);
 		if (what & ASK_TELL)
-			a.handle(a.context, GUISE_ASK_TELL, 0);
+			a.handle(a.context, GUISE_ASK_TELL, 0, 0);
 	} while (!(what & ASK_END));
 	return NULL;
 }
 
-int guise_answers_start(struct guise_stack *s, pthread_t *thread,
-			int (*handle)(void *context, enum guise_ask what, pid_t pid), void *context)
+int guise_answers_start(struct guise_stack *s, pthread_t *thread, guise_answerer *handle,
+			void *context)
 {
 	struct answers *a = malloc(sizeof(*a));
 	int err;

@@ -10,6 +10,8 @@
 /* Asks for the calling process (pid 0) or another member. 0; -ESRCH: it is not traced;
  * -ETIMEDOUT: the holder does not answer. */
 int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid);
+/* The same for a caller that has GUISE_LOCK_ASK, and waits for so many ns at the most. */
+int guise_ask_locked(struct guise_stack *s, enum guise_ask what, int32_t about, uint64_t patience);
 
 /* After joining: lets the holder trace this process, where the host demands that (Yama). */
 void guise_allow_tracer(struct guise_stack *s);
@@ -22,9 +24,12 @@ void guise_ask_to_ring(struct guise_stack *s, unsigned int bell);
 /* Has the holder print what is new in region->outside. Does not wait for it. */
 void guise_ask_to_tell(struct guise_region *r);
 
+/* Answers what a member asks about something; proc: its index, or 0 if none asks. Returns 0 or
+ * -errno. */
+typedef int guise_answerer(void *context, enum guise_ask what, unsigned int proc, int32_t about);
+
 /* In the holder: a thread that answers, by handle(), and rings the bell. 0 or -errno. */
-int guise_answers_start(struct guise_stack *s, pthread_t *thread,
-			int (*handle)(void *context, enum guise_ask what, pid_t pid),
+int guise_answers_start(struct guise_stack *s, pthread_t *thread, guise_answerer *handle,
 			void *context);
 void guise_answers_stop(struct guise_stack *s, pthread_t thread);
 

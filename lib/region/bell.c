@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The bells: pipes that all members have. They wake threads that sleep in ppoll(2).
+ * The bells: pipes that the members have. They wake threads that sleep in ppoll(2).
  *
  * Promises: a thread that is kicked while it sleeps in ppoll wakes; other threads hardly
  * ever do; a thread that cannot wake, because it is stopped, frozen or held by a debugger,
  * costs the others next to nothing.
  *
+ * How many: GUISE_BELLS_FIRST when a stack begins, which all processes have, and twice as many
+ * when a thread finds that all are taken, up to region->bells_most. The creator makes them. A
+ * process gets the new ones when one of its threads goes to sleep (more_bells.c).
+ *
  * Which bell: one that no other thread has, from the moment in which a thread goes to sleep
  * until it has looked again. So up to GUISE_BELLS threads sleep on a bell each. Beyond that
  * a few threads share the one that the slot's number gives, or, when that is rung for a slot
- * that has not seen it yet, one that is not.
+ * that has not seen it yet, one that is not. A thread that sleeps on a later bell sleeps on one of
+ * the first as well (guise_bell_first()): a process that has not got the later bell yet rings
+ * that one. So when there are later ones no thread takes one of the first for its own: all that
+ * sleep on it would wake with it.
  *
  * Ringing: a thread that wakes empties its bell at once, before it takes the virtual CPU, in
  * order not to make that call of the host with the virtual CPU. If other slots have not
@@ -19,10 +26,9 @@
  * anew after a pause, which grows from GUISE_PAUSE_MIN to GUISE_PAUSE_MAX. Repetitions
  * count beside the time because a busy machine may run none of the threads for long.
  *
- * Why they are shared: with a bell of its own for each thread, every process would need a
- * descriptor for each thread of every other process. A stack without members has only a few
- * (GUISE_BELLS_ALONE), and so has one whose programs may not have many descriptors
- * (guise_bells_for_members()).
+ * Why not one for each thread: every process would need a descriptor for each thread of every
+ * other process. A stack whose programs may not have many descriptors has few bells
+ * (guise_bells_most()).
  *
  * Limits: a late thread that goes on, without a tracer that sees it, may see its bell as
  * much as GUISE_PAUSE_MAX later. In simulated time no slot is late: the clock waits for it.
@@ -40,8 +46,7 @@
 #include <sys/resource.h>
 
 #define NEVER            (~0ull)
-#define BELLS_LEAST      8
-#define FDS_FOR_A_BELL   1024 /* of those that a process may have (the hard limit) */
+#define FDS_FOR_A_BELL   64 /* of those that a process may have (the hard limit) */
 #define GUISE_BELL_LOOKS 64u
 #define GUISE_BELL_NS    2000000ull
 #define GUISE_PAUSE_MIN  4000000ull
@@ -63,37 +68,47 @@ static int make(void)
 	fd = host_sys(SYS_openat, AT_FDCWD, name, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	host_sys(SYS_close, end[0]);
 	host_sys(SYS_close, end[1]);
-	if (fd < 0)
+	/* A user may have pipes of some 16,000 pages in all, and a pipe has 16 otherwise. */
+	if (fd >= 0)
+		host_sys(SYS_fcntl, fd, F_SETPIPE_SZ, 1);
+	else
 		fd = host_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return guise_fd_high((int)fd);
 }
 
-unsigned int guise_bells_for_members(void)
+unsigned int guise_bells_most(void)
 {
 	struct rlimit limit = { 1024, 1024 };
 
 	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
 	if (limit.rlim_max >= (rlim_t)GUISE_BELLS * FDS_FOR_A_BELL)
 		return GUISE_BELLS;
-	return limit.rlim_max > (rlim_t)BELLS_LEAST * FDS_FOR_A_BELL
+	return limit.rlim_max > (rlim_t)GUISE_BELLS_FIRST * FDS_FOR_A_BELL
 		       ? (unsigned int)(limit.rlim_max / FDS_FOR_A_BELL)
-		       : BELLS_LEAST;
+		       : GUISE_BELLS_FIRST;
 }
 
 int guise_bells_make(struct guise_stack *s, unsigned int n)
 {
 	struct guise_region *r = s->region;
 
-	for (unsigned int i = r->bells; i < n; i++) {
+	for (unsigned int i = s->bells; i < n; i++) {
 		s->bell[i] = make();
 		if (s->bell[i] < 0)
 			return guise_fail(-s->bell[i],
 					  "no descriptor to wake threads by (%u of %u): %s", i + 1,
 					  n, strerror(-s->bell[i]));
 		r->vcpu->bell[i].again = NEVER;
+		__atomic_store_n(&s->bells, i + 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&r->bells, i + 1, __ATOMIC_RELEASE);
 	}
 	return 0;
+}
+
+/* Whether this process can ring it. */
+static bool has(const struct guise_stack *s, unsigned int bell)
+{
+	return s->sandboxed || bell < __atomic_load_n(&s->bells, __ATOMIC_ACQUIRE);
 }
 
 void guise_ring_bell(struct guise_stack *s, unsigned int bell)
@@ -103,7 +118,8 @@ void guise_ring_bell(struct guise_stack *s, unsigned int bell)
 	if (__builtin_expect(s->sandboxed, 0))
 		guise_ask_to_ring(s, bell);
 	else
-		host_sys(SYS_write, s->bell[bell], &one, sizeof(one));
+		host_sys(SYS_write, s->bell[has(s, bell) ? bell : guise_bell_first(bell)], &one,
+			 sizeof(one));
 }
 
 void guise_ring_bells(struct guise_stack *s, const struct guise_bell_set *set)
@@ -113,13 +129,16 @@ void guise_ring_bells(struct guise_stack *s, const struct guise_bell_set *set)
 			guise_ring_bell(s, i * 64 + (unsigned int)__builtin_ctzll(left));
 }
 
-void guise_empty_bell(struct guise_stack *s, struct guise_slot *slot)
+void guise_empty_bell(struct guise_stack *s, struct guise_slot *slot, unsigned int bell)
 {
 	char rung[64];
 
 	/* Killed after this, it leaves the others that share the bell asleep. */
 	__atomic_store_n(&slot->delivering, 1, __ATOMIC_RELEASE);
-	host_sys(SYS_read, s->bell[slot->bell], rung, sizeof(rung));
+	host_sys(SYS_read, s->bell[bell], rung, sizeof(rung));
+	/* Nobody rings it again when the stack is lost. */
+	if (__builtin_expect(__atomic_load_n(&s->region->dead, __ATOMIC_SEQ_CST), 0))
+		guise_ring_bell(s, bell);
 }
 
 /* Sets when a bell is rung anew. */
@@ -144,30 +163,35 @@ static void seen(struct guise_region *r, struct guise_slot *slot)
 	slot->belled = 0;
 }
 
-/* The bell that a slot shares, when all have sleepers. */
-static unsigned int share(const struct guise_region *r, const struct guise_slot *slot)
+/* The bell that a slot shares, when all n from this one on have sleepers. */
+static unsigned int share(const struct guise_region *r, const struct guise_slot *slot,
+			  unsigned int from, unsigned int n)
 {
-	unsigned int first = slot->id % r->bells;
+	const unsigned int first = slot->id % n;
 
-	for (unsigned int i = 0; i < r->bells; i++)
-		if (!r->vcpu->bell[(first + i) % r->bells].pending)
-			return (first + i) % r->bells;
-	return first;
+	for (unsigned int i = 0; i < n; i++)
+		if (!r->vcpu->bell[from + (first + i) % n].pending)
+			return from + (first + i) % n;
+	return from + first;
 }
 
 /* A bell without sleepers, the one that the slot had last if that is one; else a shared one. */
-static unsigned int choose(const struct guise_region *r, const struct guise_slot *slot)
+static unsigned int choose(const struct guise_stack *s, const struct guise_slot *slot)
 {
-	if (slot->bell < r->bells && !r->vcpu->bell[slot->bell].sleepers)
+	const struct guise_region *r = s->region;
+	const unsigned int bells = __atomic_load_n(&s->bells, __ATOMIC_ACQUIRE);
+	const unsigned int from = bells > GUISE_BELLS_FIRST ? GUISE_BELLS_FIRST : 0;
+
+	if (slot->bell >= from && slot->bell < bells && !r->vcpu->bell[slot->bell].sleepers)
 		return slot->bell;
 	for (unsigned int i = 0; i < GUISE_BELLS / 64; i++) {
-		uint64_t free = ~r->vcpu->bells_taken[i];
+		uint64_t free = ~r->vcpu->bells_taken[i] & (i ? ~0ull : ~0ull << from);
 		unsigned int bell = i * 64 + (free ? (unsigned int)__builtin_ctzll(free) : 0);
 
-		if (free && bell < r->bells)
+		if (free && bell < bells)
 			return bell;
 	}
-	return share(r, slot);
+	return share(r, slot, from, bells - from);
 }
 
 /* Notes that the slot has its bell. */
@@ -176,13 +200,6 @@ static void have(struct guise_region *r, struct guise_slot *slot)
 	slot->has_bell = 1;
 	r->vcpu->bell[slot->bell].sleepers++;
 	r->vcpu->bells_taken[slot->bell / 64] |= 1ull << slot->bell % 64;
-}
-
-void guise_bell_owed(struct guise_region *r, struct guise_slot *slot)
-{
-	seen(r, slot);
-	slot->belled = GUISE_BELLED;
-	r->vcpu->bell[slot->bell].pending++;
 }
 
 void guise_bell_leave(struct guise_region *r, struct guise_slot *slot)
@@ -195,12 +212,34 @@ void guise_bell_leave(struct guise_region *r, struct guise_slot *slot)
 		r->vcpu->bells_taken[slot->bell / 64] &= ~(1ull << slot->bell % 64);
 }
 
-void guise_bell_take(struct guise_region *r, struct guise_slot *slot)
+unsigned int guise_bell_owed(struct guise_stack *s, struct guise_slot *slot)
+{
+	struct guise_region *r = s->region;
+
+	seen(r, slot);
+	if (__builtin_expect(!has(s, slot->bell), 0)) {
+		const bool had = slot->has_bell;
+
+		s->bells_missed = true;
+		guise_bell_leave(r, slot);
+		__atomic_store_n(&slot->bell, guise_bell_first(slot->bell), __ATOMIC_RELAXED);
+		if (had)
+			have(r, slot);
+	}
+	slot->belled = GUISE_BELLED;
+	r->vcpu->bell[slot->bell].pending++;
+	return slot->bell;
+}
+
+bool guise_bell_take(struct guise_stack *s, struct guise_slot *slot)
 {
 	/* It may have one: of a wait in which its vfork child was killed. */
-	guise_bell_leave(r, slot);
-	slot->bell = choose(r, slot);
-	have(r, slot);
+	guise_bell_leave(s->region, slot);
+	slot->bell = choose(s, slot);
+	have(s->region, slot);
+	if (slot->bell < GUISE_BELLS_FIRST && s->region->bells > GUISE_BELLS_FIRST)
+		return false;
+	return s->region->vcpu->bell[slot->bell].sleepers == 1;
 }
 
 /* Sets belled of all slots that this bell was rung for. Returns how many there are. */
@@ -273,29 +312,43 @@ static void go_on_without(struct guise_stack *s, unsigned int i)
 /* The pause of some bells is over. */
 static void ring_anew(struct guise_stack *s)
 {
-	for (unsigned int i = 0; i < s->region->bells; i++)
-		if (now(s) >= s->region->vcpu->bell[i].again) {
+	for (unsigned int i = 0; i < s->region->bells; i++) {
+		struct guise_bell *bell = &s->region->vcpu->bell[i];
+
+		if (now(s) < bell->again)
+			continue;
+		if (has(s, i)) {
 			mend(s, i);
 			guise_ring_bell(s, i);
+		} else {
+			again(s->region, bell, now(s) + GUISE_PAUSE_MIN);
 		}
+	}
 }
 
-void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang)
+/* A bell rang, and was emptied. */
+static void quiet(struct guise_stack *s, unsigned int i)
 {
-	struct guise_bell *bell = &s->region->vcpu->bell[slot->bell];
+	struct guise_bell *bell = &s->region->vcpu->bell[i];
 
-	guise_bell_leave(s->region, slot);
-	if (rang && !bell->pending) {
+	if (!bell->pending) {
 		bell->vain = 0;
 		if (!bell->late)
 			bell->pause = 0;
-	} else if (rang && rang_in_vain(s, bell)) {
-		go_on_without(s, slot->bell);
-	} else if (rang) {
-		guise_ring_bell(s, slot->bell);
+	} else if (rang_in_vain(s, bell)) {
+		go_on_without(s, i);
+	} else {
+		guise_ring_bell(s, i);
 	}
-	if (rang)
+}
+
+void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, int rang)
+{
+	guise_bell_leave(s->region, slot);
+	if (rang >= 0) {
+		quiet(s, (unsigned int)rang);
 		__atomic_store_n(&slot->delivering, 0, __ATOMIC_RELEASE);
+	}
 	if (__builtin_expect(s->region->vcpu->bell_again != NEVER, 0) &&
 	    now(s) >= s->region->vcpu->bell_again)
 		ring_anew(s);

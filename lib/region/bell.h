@@ -5,10 +5,17 @@
 
 #include "region/stack.h"
 
-#define GUISE_BELLS_ALONE 4 /* of a stack that no other process joins */
+#define GUISE_BELLS_FIRST 8    /* all processes have these */
+#define GUISE_NO_BELL     (-1) /* none of them rang */
 
-/* How many bells a stack with members should have: each member has a descriptor of each bell. */
-unsigned int guise_bells_for_members(void);
+/* Who sleeps on a bell sleeps on this one, too. */
+static inline unsigned int guise_bell_first(unsigned int bell)
+{
+	return bell % GUISE_BELLS_FIRST;
+}
+
+/* How many bells the stack of this process may have: each member has a descriptor of each. */
+unsigned int guise_bells_most(void);
 /* Makes bells until there are n, in the creator of a stack. 0, or -errno with a sentence. */
 int guise_bells_make(struct guise_stack *s, unsigned int n);
 
@@ -26,21 +33,22 @@ static inline void guise_bell_add(struct guise_bell_set *set, unsigned int bell)
 
 void guise_ring_bells(struct guise_stack *s, const struct guise_bell_set *set);
 
-/* To be called, without the virtual CPU, when ppoll returned because this slot's bell rang.
+/* To be called, without the virtual CPU, when ppoll returned because a bell rang.
  * guise_quiet_bell() has to follow. */
-void guise_empty_bell(struct guise_stack *s, struct guise_slot *slot);
+void guise_empty_bell(struct guise_stack *s, struct guise_slot *slot, unsigned int bell);
 
 /* The rest is called holding the virtual CPU. */
 
-/* The bell by which a slot is woken from now on: before it sleeps in ppoll. */
-void guise_bell_take(struct guise_region *r, struct guise_slot *slot);
-/* The bell will be rung for this slot, which sleeps in ppoll. */
-void guise_bell_owed(struct guise_region *r, struct guise_slot *slot);
+/* Gives a slot the bell by which it is woken from now on: before it sleeps in ppoll. False if
+ * others sleep on that bell, too. */
+bool guise_bell_take(struct guise_stack *s, struct guise_slot *slot);
+/* A bell will be rung for this slot, which sleeps in ppoll: the one that is returned. */
+unsigned int guise_bell_owed(struct guise_stack *s, struct guise_slot *slot);
 /* This slot is awake, or its thread has ended: it has no bell, and none has to ring for it. */
 void guise_bell_leave(struct guise_region *r, struct guise_slot *slot);
-/* This slot is back from a wait; rang: by its bell, which was emptied. Rings that bell again
- * for other slots that have not seen it. */
-void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, bool rang);
+/* This slot is back from a wait; rang: the bell that rang, and was emptied, or GUISE_NO_BELL.
+ * Rings that bell again for other slots that have not seen it. */
+void guise_quiet_bell(struct guise_stack *s, struct guise_slot *slot, int rang);
 /* Counts anew which slots each bell has, and was rung for: a thread may have died while it
  * counted. */
 void guise_bell_mend(struct guise_stack *s);

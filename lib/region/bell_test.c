@@ -32,7 +32,7 @@ static void make_stack(unsigned int bells)
 static struct guise_slot *sleeper(unsigned int i)
 {
 	stack.slots[i].used = 1;
-	guise_bell_take(stack.region, &stack.slots[i]);
+	guise_bell_take(&stack, &stack.slots[i]);
 	return &stack.slots[i];
 }
 
@@ -43,21 +43,25 @@ static bool rings(unsigned int bell)
 	return poll(&p, 1, 0) == 1;
 }
 
-/* It wakes, if its bell rings. */
-static bool wakes(struct guise_slot *slot)
+/* It wakes, if that bell rings. */
+static bool wakes_by(struct guise_slot *slot, unsigned int bell)
 {
-	bool rang = rings(slot->bell);
+	bool rang = rings(bell);
 
 	if (rang)
-		guise_empty_bell(&stack, slot);
-	guise_quiet_bell(&stack, slot, rang);
+		guise_empty_bell(&stack, slot, bell);
+	guise_quiet_bell(&stack, slot, rang ? (int)bell : GUISE_NO_BELL);
 	return rang;
+}
+
+static bool wakes(struct guise_slot *slot)
+{
+	return wakes_by(slot, slot->bell);
 }
 
 static void wake(struct guise_slot *slot)
 {
-	guise_bell_owed(stack.region, slot);
-	guise_ring_bell(&stack, slot->bell);
+	guise_ring_bell(&stack, guise_bell_owed(&stack, slot));
 }
 
 /* Nobody sleeps any more. */
@@ -114,8 +118,8 @@ static void shared(void)
 static void look_in_vain(struct guise_slot *a, struct guise_slot *c)
 {
 	c->bell = a->bell;
-	guise_empty_bell(&stack, c);
-	guise_quiet_bell(&stack, c, true);
+	guise_empty_bell(&stack, c, c->bell);
+	guise_quiet_bell(&stack, c, (int)c->bell);
 }
 
 static void late(void)
@@ -156,6 +160,47 @@ static void mended(void)
 		    stack.region->vcpu->bell[b->bell].sleepers == 1 &&
 		    stack.region->vcpu->bells_taken[0] == 1ull << b->bell,
 	    "and which slots have which bell");
+	a->has_bell = 0;
+	all_awake();
+}
+
+/* The thread that wakes them is of a process that has the first bells alone. */
+static void later(void)
+{
+	struct guise_slot *a = &stack.slots[1], *b = &stack.slots[1 + GUISE_BELLS_FIRST];
+	bool alone = true;
+
+	tap_done(guise_bells_make(&stack, 3 * GUISE_BELLS_FIRST), "more bells are made");
+	for (uint32_t i = 1; i <= 2 * GUISE_BELLS_FIRST; i++)
+		alone = guise_bell_take(&stack, &stack.slots[i]) &&
+			stack.slots[i].bell >= GUISE_BELLS_FIRST && alone;
+	tap(alone, "each thread has one of its own, none of the first");
+	stack.bells = GUISE_BELLS_FIRST;
+	wake(a);
+	tap(stack.bells_missed, "a process without the bell of a sleeper has missed it");
+	tap(a->bell < GUISE_BELLS_FIRST && rings(a->bell), "and rings one of the first");
+	tap(!guise_bell_take(&stack, &stack.slots[2]),
+	    "its own threads are not alone on the first");
+	stack.bells = 3 * GUISE_BELLS_FIRST;
+	tap(guise_bell_first(b->bell) == a->bell && wakes_by(b, a->bell) && rings(a->bell),
+	    "who hears that first has it rung again");
+	tap(wakes(a) && !rings(a->bell), "until the right one has");
+	tap(!a->belled && !stack.region->vcpu->bell[a->bell].pending, "nothing is owed any more");
+	for (uint32_t i = 1; i <= 2 * GUISE_BELLS_FIRST; i++)
+		guise_bell_leave(stack.region, &stack.slots[i]);
+	tap(!stack.region->vcpu->bells_taken[0], "no bell is taken when all are awake");
+}
+
+/* All who sleep on a bell have to learn that the stack is lost. */
+static void lost(void)
+{
+	struct guise_slot *a = sleeper(1);
+
+	stack.region->dead = 1;
+	guise_ring_bell(&stack, a->bell);
+	guise_empty_bell(&stack, a, a->bell);
+	tap(rings(a->bell), "the bells of a lost stack are never quiet");
+	stack.region->dead = 0;
 }
 
 int main(void)
@@ -165,5 +210,7 @@ int main(void)
 	shared();
 	late();
 	mended();
+	later();
+	lost();
 	return tap_end();
 }

@@ -198,7 +198,8 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	}
 	if (*err)
 		goto fail;
-	*err = guise_bells_make(s, GUISE_BELLS_ALONE);
+	s->region->bells_most = guise_bells_most();
+	*err = guise_bells_make(s, GUISE_BELLS_FIRST);
 	if (*err)
 		goto fail;
 	guise_stacks_add(s);

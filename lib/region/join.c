@@ -244,6 +244,7 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 	s->pump_bell = -1;
 	for (int i = 0; i < GUISE_BELLS; i++)
 		s->bell[i] = i < (int)r->bells ? fd[GUISE_JOIN_FIXED_FDS + i] : -1;
+	s->bells = r->bells;
 	for (int i = 0; i < GUISE_MAX_LINKS; i++)
 		for (int k = 0; k < GUISE_LINK_FDS; k++)
 			s->port[i].fd[k] = k < r->links[i] ? fd[at++] : -1;
@@ -252,9 +253,6 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 	if (!*err && s->region->base != r->base)
 		*err = guise_fail(EPROTO, "join: the holder says %#lx, its region %#lx",
 				  (unsigned long)r->base, (unsigned long)s->region->base);
-	if (!*err && s->region->bells != r->bells)
-		*err = guise_fail(EPROTO, "join: the holder says %u bells, its region %u", r->bells,
-				  s->region->bells);
 	if (!*err)
 		*err = attach_links(s);
 	if (*err) {

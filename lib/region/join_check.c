@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Judges messages of the join protocol; neither side trusts the other's. */
 #include "region/join.h"
+#include "region/bell.h"
 #include "region/stack.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds
 		return r->status < 0
 			       ? 0
 			       : guise_fail(EPROTO, "join: an answer with status %d", r->status);
-	if (r->bells > GUISE_BELLS)
+	if (r->bells > GUISE_BELLS || (r->fds && r->bells < GUISE_BELLS_FIRST))
 		return guise_fail(EPROTO, "join: an answer with %u bells", r->bells);
 	/* None come to a place for a process to come. */
 	expected = r->fds ? GUISE_JOIN_FIXED_FDS + r->bells : 0;

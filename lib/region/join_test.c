@@ -33,10 +33,10 @@ static void judge(void)
 	struct guise_join_reply good = { .magic = GUISE_JOIN_MAGIC,
 					 .abi = GUISE_ABI,
 					 .base = 0x7e9000000000,
-					 .fds = GUISE_JOIN_FIXED_FDS + 5,
-					 .bells = 3,
+					 .fds = GUISE_JOIN_FIXED_FDS + GUISE_BELLS_FIRST + 2,
+					 .bells = GUISE_BELLS_FIRST,
 					 .links = { [3] = 2 } };
-	const int n = GUISE_JOIN_FIXED_FDS + 5;
+	const int n = GUISE_JOIN_FIXED_FDS + GUISE_BELLS_FIRST + 2;
 	struct guise_join_reply r;
 
 	tap(!guise_join_check_request(&q, sizeof(q), 1), "a request");
@@ -67,6 +67,11 @@ static void judge(void)
 	r.fds++;
 	tap(guise_join_check_reply(&r, sizeof(r), n + 1) == -EPROTO,
 	    "not with one that nobody has");
+	r = good;
+	r.bells--;
+	r.links[3]++;
+	tap(guise_join_check_reply(&r, sizeof(r), n) == -EPROTO,
+	    "not with less bells than all have");
 	r = good;
 	r.proc = GUISE_MAX_PROCS;
 	tap(guise_join_check_reply(&r, sizeof(r), n) == -EPROTO,

@@ -124,7 +124,7 @@ static void *pump(void *arg)
 	host_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, 8);
 	r->vcpu->pump_alive = 1;
 	while (guise_lock(s, slot)) {
-		bool rang;
+		int rang;
 
 		if (__atomic_load_n(&s->pump_stop, __ATOMIC_ACQUIRE)) {
 			r->vcpu->pump_alive = 0;
@@ -177,12 +177,12 @@ static void *pump(void *arg)
 		r->vcpu->pump_until = 0;
 		r->vcpu->leader_tx = __atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED);
 		r->vcpu->pump_word = GUISE_PUMP_AWAKE;
-		guise_bell_take(r, slot);
+		guise_bell_take(s, slot);
 		__atomic_store_n(&slot->word, GUISE_WORD_POLL, __ATOMIC_RELEASE);
 		guise_unlock(s);
 		rang = guise_poll_devices(s, slot, deadline, true, &own);
-		if (rang)
-			guise_empty_bell(s, slot);
+		if (rang >= 0)
+			guise_empty_bell(s, slot, (unsigned int)rang);
 		if (own.ready)
 			host_sys(SYS_read, s->pump_bell, &count, sizeof(count));
 		if (!guise_lock(s, slot))

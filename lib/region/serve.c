@@ -11,6 +11,7 @@
  * expected process (heir.h) has pid 0 until that process reports on its channel.
  */
 #include "region/serve.h"
+#include "host/locks.h"
 #include "host/sys.h"
 #include "region/bell.h"
 #include "region/bury.h"
@@ -97,9 +98,8 @@ int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket)
 	ret = host_sys(SYS_pipe2, v->alive, O_CLOEXEC | O_NONBLOCK);
 	if (ret < 0)
 		return guise_fail((int)-ret, "no pipe for the members: %s", strerror((int)-ret));
-	ret = guise_bells_make(s, guise_bells_for_members());
 	raise_limit(v);
-	return (int)ret;
+	return 0;
 }
 
 static void close_fds(const int *fd, int n)
@@ -234,8 +234,9 @@ static int gather(const struct guise_server *v, struct guise_join_reply *r, int 
 	fd[n++] = s->memfd;
 	fd[n++] = s->image_fd;
 	fd[n++] = v->alive[0];
-	for (r->bells = 0; r->bells < s->region->bells; r->bells++)
-		fd[n++] = s->bell[r->bells];
+	r->bells = GUISE_BELLS_FIRST;
+	for (unsigned int i = 0; i < r->bells; i++)
+		fd[n++] = s->bell[i];
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		if (!s->region->links[i].used)
 			continue;
@@ -390,8 +391,10 @@ void guise_server_gone(struct guise_server *v, unsigned int proc)
 {
 	if (v->control[proc] < 0)
 		return;
+	guise_own_lock(GUISE_LOCK_ASK);
 	host_sys(SYS_close, v->control[proc]);
 	v->control[proc] = -1;
+	guise_own_unlock(GUISE_LOCK_ASK);
 	v->members--;
 	guise_bury(v->s, proc);
 }

@@ -23,7 +23,10 @@ struct guise_stack {
 
 	int memfd;             /* the region */
 	int image_fd;          /* the kernel image, or a sealed copy; image.c */
-	int bell[GUISE_BELLS]; /* pipes of all members, to wake threads in ppoll; -1: none */
+	int bell[GUISE_BELLS]; /* pipes, to wake threads in ppoll; bell.c */
+	unsigned int bells;    /* how many of them this process has */
+	bool bells_missed;     /* one of its threads had to wake another by one of the first */
+	uint64_t bells_next;   /* when it asks for more, if the holder did not answer; ns */
 	int alive;             /* read end of a pipe: hangs up when the holder is gone; -1 */
 	int control;           /* to the holder; -1 in the creator */
 	bool holder_gone;      /* alive has hung up */

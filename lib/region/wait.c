@@ -40,6 +40,7 @@
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/bell.h"
+#include "region/more_bells.h"
 #include "region/vcpu.h"
 
 #include <errno.h>
@@ -50,8 +51,9 @@
 #define NEVER      (~0ull)
 #define SPIN_MAX   2000u /* pauses: 25 to 30 us */
 #define SPIN_MIN   64u
-#define SPIN_PROBE 32u /* spin once in so many waits, when it was not worth it */
-#define POLL_FEW   (2 + GUISE_MAX_LINKS + 32)
+#define SPIN_PROBE 32u                   /* spin once in so many waits, when it was not worth it */
+#define POLL_OWN   (3 + GUISE_MAX_LINKS) /* bells, the holder's end, links */
+#define POLL_FEW   (POLL_OWN + 32)
 
 static __thread bool in_background;
 
@@ -91,8 +93,7 @@ static void wake_slot(struct guise_stack *s, struct guise_slot *slot, struct gui
 		add_wake(wakes, &slot->word);
 		break;
 	case GUISE_WORD_POLL:
-		guise_bell_owed(s->region, slot);
-		guise_bell_add(&wakes->bells, slot->bell);
+		guise_bell_add(&wakes->bells, guise_bell_owed(s, slot));
 		break;
 	}
 	end_waiting(s->region, slot);
@@ -121,6 +122,7 @@ static struct guise_slot *can_lead(struct guise_stack *s)
 void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
 {
 	struct guise_region *r = s->region;
+	struct guise_slot *next;
 
 	wakes->any = true;
 	wakes->bells = (struct guise_bell_set){ 0 };
@@ -143,8 +145,12 @@ void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
 				__atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED);
 			wake_slot(s, &s->slots[r->vcpu->leader], wakes);
 		}
-	} else if (can_lead(s) && (!r->vcpu->pump_alive || has_devices(s))) {
-		wake_slot(s, can_lead(s), wakes);
+		return;
+	}
+	/* Asked once: the tracer may stop that thread at any time. */
+	next = can_lead(s);
+	if (next && (!r->vcpu->pump_alive || has_devices(s))) {
+		wake_slot(s, next, wakes);
 	} else if (r->vcpu->pump_word == GUISE_PUMP_SLEEPS) {
 		r->vcpu->pump_word = GUISE_PUMP_AWAKE;
 		add_wake(wakes, &r->vcpu->pump_word);
@@ -217,7 +223,8 @@ void guise_wait_mend(struct guise_stack *s)
 			continue;
 		wake_slot(s, slot, &wakes);
 		/* Its word may have been set by a thread that died before it could wake it. */
-		guise_bell_add(&wakes.bells, slot->bell);
+		if (slot->has_bell)
+			guise_bell_add(&wakes.bells, guise_bell_owed(s, slot));
 		guise_futex_wake(&slot->word, 1);
 	}
 	r->vcpu->pump_word = GUISE_PUMP_AWAKE;
@@ -289,28 +296,32 @@ static uint64_t time_left(struct guise_stack *s, uint64_t deadline)
 	return deadline > now ? deadline - now : 0;
 }
 
-bool guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, uint64_t deadline,
-			bool devices, struct guise_pollset *ps)
+int guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, uint64_t deadline,
+		       bool devices, struct guise_pollset *ps)
 {
 	struct guise_region *r = s->region;
 	struct pollfd few[POLL_FEW], *p = few;
 	struct guise_room room = { 0 };
 	uint32_t rx = 0, tx = 0, link[GUISE_MAX_LINKS];
-	unsigned int n = 0, alive = 0, first, i;
+	unsigned int n = 0, alive = 0, first, bell, i;
 	uint64_t left = time_left(s, deadline);
 	struct timespec ts = { (time_t)(left / 1000000000ull), (long)(left % 1000000000ull) };
-	bool rang = false;
+	int rang = GUISE_NO_BELL;
 	long got;
 
-	if (ps && ps->n > POLL_FEW - 2 - GUISE_MAX_LINKS) {
-		room.bytes = (2 + GUISE_MAX_LINKS + ps->n) * sizeof(*p);
+	if (ps && ps->n > POLL_FEW - POLL_OWN) {
+		room.bytes = (POLL_OWN + ps->n) * sizeof(*p);
 		room.at = guise_room_take(room.bytes);
 		if (room.at)
 			p = room.at;
 		else
-			ps->n = POLL_FEW - 2 - GUISE_MAX_LINKS;
+			ps->n = POLL_FEW - POLL_OWN;
 	}
-	p[n++] = (struct pollfd){ .fd = slot ? s->bell[slot->bell] : -1, .events = POLLIN };
+	/* Who wakes it may just be moving it to its other bell (guise_bell_owed()). */
+	bell = slot ? __atomic_load_n(&slot->bell, __ATOMIC_RELAXED) : 0;
+	p[n++] = (struct pollfd){ .fd = slot ? s->bell[bell] : -1, .events = POLLIN };
+	if (bell >= GUISE_BELLS_FIRST)
+		p[n++] = (struct pollfd){ .fd = s->bell[guise_bell_first(bell)], .events = POLLIN };
 	if (devices && s->alive >= 0) {
 		alive = n;
 		p[n++] = (struct pollfd){ .fd = s->alive, .events = 0 };
@@ -335,7 +346,10 @@ bool guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, ui
 	}
 	got = host_sys(SYS_ppoll, p, n + (ps ? ps->n : 0), left == NEVER ? NULL : &ts, NULL, 8);
 	if (got > 0) {
-		rang = p[0].revents;
+		if (p[0].revents)
+			rang = (int)bell;
+		else if (bell >= GUISE_BELLS_FIRST && p[1].revents)
+			rang = (int)guise_bell_first(bell);
 		if (alive && p[alive].revents) {
 			/* The holder is gone: its pump is, not the stack. */
 			r->vcpu->pump_alive = 0;
@@ -384,9 +398,9 @@ static bool jump(struct guise_stack *s)
 	return true;
 }
 
-/* True when the bell rang. */
-static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, uint64_t deadline,
-		     struct guise_pollset *ps)
+/* The bell that rang, or GUISE_NO_BELL. */
+static int sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, uint64_t deadline,
+		    struct guise_pollset *ps)
 {
 	uint32_t word = GUISE_WORD_SPIN;
 	bool devices = lead && has_devices(s);
@@ -396,26 +410,26 @@ static bool sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, 
 
 	/* A leader that has devices to watch does not spin. */
 	if (!devices && spin_on_word(slot))
-		return false;
+		return GUISE_NO_BELL;
 	if (!__atomic_compare_exchange_n(&slot->word, &word,
 					 poll ? GUISE_WORD_POLL : GUISE_WORD_FUTEX, 0,
 					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		return false;
+		return GUISE_NO_BELL;
 	/* guise_declare_dead() may have looked at the word just before this thread set it. */
 	if (__atomic_load_n(&s->region->dead, __ATOMIC_SEQ_CST))
-		return false;
+		return GUISE_NO_BELL;
 	/* Followers leave the clock to the leader. */
 	if (simulated || !lead)
 		deadline = NEVER;
 	if (poll) {
-		bool rang = guise_poll_devices(s, slot, deadline, lead, ps);
+		int rang = guise_poll_devices(s, slot, deadline, lead, ps);
 
-		if (rang)
-			guise_empty_bell(s, slot);
+		if (rang >= 0)
+			guise_empty_bell(s, slot, (unsigned int)rang);
 		return rang;
 	}
 	guise_futex_wait(&slot->word, GUISE_WORD_FUTEX, time_left(s, deadline));
-	return false;
+	return GUISE_NO_BELL;
 }
 
 bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps)
@@ -424,7 +438,8 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	bool background = in_background || s->sandboxed;
 	bool lead = !background && (!r->vcpu->leader || r->vcpu->leader == r->vcpu->pump_slot);
 	uint64_t deadline = guise_leader_deadline(r);
-	bool rang = false;
+	int rang = GUISE_NO_BELL;
+	bool alone = true;
 
 	if (ps)
 		ps->ready = 0;
@@ -449,10 +464,11 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 		follow(s, slot);
 	}
 	if (ps || lead)
-		guise_bell_take(r, slot);
+		alone = guise_bell_take(s, slot);
 	__atomic_store_n(&slot->word, GUISE_WORD_SPIN, __ATOMIC_RELEASE);
 	guise_unlock(s);
 	guise_wake_napper(r);
+	guise_bells_keep_up(s, slot, alone);
 
 	if (!guise_signals_deferred())
 		rang = sleep_on(s, slot, lead, deadline, ps);

@@ -70,9 +70,9 @@ static inline void guise_collect_wakes(struct guise_stack *s, struct guise_wakes
 bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps);
 
 /* Sleeps for devices, this slot's bell (NULL: none) and (until deadline) the clock; sets
- * irq_pending; true when the bell rang. Not holding the virtual CPU. */
-bool guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, uint64_t deadline,
-			bool devices, struct guise_pollset *ps);
+ * irq_pending. Returns the bell that rang, or GUISE_NO_BELL. Not holding the virtual CPU. */
+int guise_poll_devices(struct guise_stack *s, const struct guise_slot *slot, uint64_t deadline,
+		       bool devices, struct guise_pollset *ps);
 
 /*
  * Holding the virtual CPU: makes the list of followers anew and wakes all waiting threads.

@@ -33,7 +33,7 @@ static void make_stack(void)
 	stack.region->vcpu->pump_alive = 1;
 	ops.clock = host_clock;
 	stack.ops = &ops;
-	tap_done(guise_bells_make(&stack, 4), "bells are made");
+	tap_done(guise_bells_make(&stack, GUISE_BELLS_FIRST), "bells are made");
 }
 
 struct waiter {
@@ -107,9 +107,46 @@ static void the_clock_is_the_leaders(void)
 	tap(!stack.region->vcpu->bells_taken[0], "nobody has a bell any more");
 }
 
+static uint32_t enough;
+
+/* As the tracer does, without the virtual CPU. */
+static void *stops_and_continues(void *arg)
+{
+	struct guise_slot *slot = arg;
+
+	while (!__atomic_load_n(&enough, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&slot->still, GUISE_STILL, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->still, GUISE_CONTINUED, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void a_follower_may_be_stopped_at_any_time(void)
+{
+	struct guise_slot *self = &stack.slots[7], *follower = &stack.slots[2];
+	pthread_t thread;
+
+	stack.region->vcpu->pump_alive = 0;
+	stack.region->vcpu->wait_head = 2;
+	follower->follows = 1;
+	if (pthread_create(&thread, NULL, stops_and_continues, follower))
+		abort();
+	for (unsigned int i = 0; i < 2000000; i++) {
+		guise_lock(&stack, self);
+		guise_unlock(&stack);
+	}
+	__atomic_store_n(&enough, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	guise_unfollow(&stack, follower);
+	follower->still = GUISE_CONTINUED;
+	stack.region->vcpu->pump_alive = 1;
+	tap(!stack.region->vcpu->wait_head, "the next leader may be stopped while it is chosen");
+}
+
 int main(void)
 {
 	make_stack();
 	the_clock_is_the_leaders();
+	a_follower_may_be_stopped_at_any_time();
 	return tap_end();
 }

@@ -6,6 +6,7 @@
 #ifndef GUISE_TEST_HOLDER_H
 #define GUISE_TEST_HOLDER_H
 
+#include "region/bell.h"
 #include "region/join.h"
 #include "region/stack.h"
 #include "test/region.h"
@@ -17,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TEST_FDS_MOST 8 /* that are sent along */
+#define TEST_FDS_MOST GUISE_BELLS /* that are sent along */
 
 /* Fills s; the test is its pump. The ends of a ticket: the joiners', the holder's. */
 static inline void test_holder(struct guise_stack *s, int ticket[2])
@@ -33,9 +34,19 @@ static inline void test_holder(struct guise_stack *s, int ticket[2])
 	s->image_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	r->links[2].used = 1;
 	strcpy(r->links[2].kind, "pair");
-	if (pipe2(s->port[2].fd, O_CLOEXEC) ||
+	if (guise_bells_make(s, GUISE_BELLS_FIRST) || pipe2(s->port[2].fd, O_CLOEXEC) ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ticket))
 		abort();
+}
+
+/* The number of those open below most. */
+static inline int test_open_descriptors(int most)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < most; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
 }
 
 /* Sends len bytes with n descriptors. */

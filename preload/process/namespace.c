@@ -10,6 +10,7 @@
 #include "preload/preload.h"
 
 #include "host/sys.h"
+#include "region/more_bells.h"
 #include "region/stack.h"
 
 #include <linux/nsfs.h>
@@ -36,8 +37,11 @@ void preload_entered_namespaces(uint64_t kinds)
 
 HOOK int unshare(int flags)
 {
-	int ret = HOST(unshare)(flags);
+	int ret;
 
+	if (flags & CLONE_FILES && preload.stack && !preload_borrowed())
+		guise_bells_stay(preload.stack);
+	ret = HOST(unshare)(flags);
 	if (!ret)
 		preload_entered_namespaces((unsigned int)flags);
 	return ret;

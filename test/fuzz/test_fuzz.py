@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Fuzzers. Of the receive paths: a bounded number of frames over each link finds nothing in the
 kernel that is shipped, and soon finds the bug in one that was built with it. Of what the host side
-reads: the ring of a pair, requests to join, the plan and the texts in it."""
+reads: the ring of a pair, requests to join, the messages that bring bells, the plan and the texts
+in it."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ LINK_FUZZ = BUILD / "unit" / "fuzz" / "link_fuzz"
 RING_FUZZ = BUILD / "unit" / "fuzz" / "ring_fuzz"
 STREAM_FUZZ = BUILD / "unit" / "fuzz" / "stream_fuzz"
 JOIN_FUZZ = BUILD / "unit" / "fuzz" / "join_fuzz"
+BELLS_FUZZ = BUILD / "unit" / "fuzz" / "bells_fuzz"
 PLAN_FUZZ = BUILD / "unit" / "fuzz" / "plan_fuzz"
 NAMES_FUZZ = BUILD / "unit" / "fuzz" / "names_fuzz"
 KERNEL = BUILD / "guise-kernel"
@@ -96,6 +98,16 @@ def test_anything_may_be_sent_to_a_holder_and_only_requests_are_admitted() -> No
     assert sum_of["admitted"] > 500
     assert sum_of["refused"] > 2_000
     assert sum_of["spoken"] > 500
+
+
+def test_any_message_may_come_to_a_process_and_only_proper_ones_bring_bells() -> None:
+    done = run([BELLS_FUZZ, "--turns", "3000"]).expect()
+    print(done.text)
+    sum_of = sums(done)
+    assert sum_of["messages"] == sum_of["proper"] + sum_of["noise"] > 3_000
+    assert sum_of["proper"] > 500
+    assert sum_of["noise"] > 1_000
+    assert sum_of["full"] > 20
 
 
 def test_any_text_may_be_a_plan_and_what_is_none_is_refused_with_its_line() -> None:
