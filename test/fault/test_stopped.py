@@ -57,7 +57,7 @@ def share_of_a_processor(pid: int, seconds: float) -> float:
 
 
 # More than there are bells, so that each sleeper's bell is one that another thread has not seen.
-THREADS = 150
+THREADS = 250
 
 
 def test_nobody_waits_for_a_stopped_one_that_was_woken(guise: GuiseSide) -> None:

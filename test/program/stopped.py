@@ -78,6 +78,8 @@ def woken(count: int) -> None:
     for each in sockets:
         each.bind(("127.0.0.1", 0))
     mine, *others = sockets
+    # Room for all answers: they may come before the first of them is read.
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1000 * count)
     never, keeps_it_open = os.pipe()
 
     def answer_all() -> None:
