@@ -43,16 +43,9 @@
 #define GUISE_WATCH_NS   2000000000ull /* how often a leader is looked after */
 #define GUISE_LATE_NS    10000000ull   /* for a timer */
 
-static uint64_t until(struct guise_stack *s, uint64_t deadline, uint64_t most)
+static uint64_t earlier(uint64_t a, uint64_t b)
 {
-	uint64_t now;
-
-	if (deadline == NEVER)
-		return most;
-	now = s->ops->clock(s->ops, 0);
-	if (deadline <= now)
-		return 0;
-	return deadline - now < most ? deadline - now : most;
+	return a < b ? a : b;
 }
 
 static uint32_t devices(struct guise_stack *s)
@@ -67,17 +60,24 @@ static uint32_t devices(struct guise_stack *s)
 }
 
 /*
- * Holding the virtual CPU: gives it up and sleeps on pump_word, unless
- * guise_pump_wake() was called since this turn began. True when the time is over.
- * A pump that stands by looks at the clock for the leader, too: it wakes for the next event.
+ * Holding the virtual CPU: gives it up and sleeps on pump_word, unless guise_pump_wake() was
+ * called since this turn began. True when the time is over: GUISE_WATCH_NS, or less for a pump
+ * that stands by. That looks at the clock for the leader, too: it wakes for the next event.
  */
-static bool doze(struct guise_stack *s, uint32_t how, uint64_t timeout)
+static bool doze(struct guise_stack *s, uint32_t how)
 {
 	struct guise_region *r = s->region;
+	uint64_t timeout = GUISE_WATCH_NS;
 
 	r->vcpu->pump_until = 0;
-	if (how == GUISE_PUMP_STANDS && r->clock_mode == GUISE_CLOCK_REAL)
-		r->vcpu->pump_until = s->ops->clock(s->ops, 0) + timeout;
+	if (how == GUISE_PUMP_STANDS) {
+		uint64_t now = s->ops->clock(s->ops, 0);
+		uint64_t then = earlier(guise_leader_deadline(r), now + GUISE_STANDBY_NS);
+
+		timeout = then > now ? then - now : 0;
+		if (r->clock_mode == GUISE_CLOCK_REAL)
+			r->vcpu->pump_until = then;
+	}
 	/* A pump that sleeps does not: the unlock wakes the leader if there is an event. */
 	if (r->vcpu->leader && r->vcpu->leader_timeless)
 		r->vcpu->leader_until = r->vcpu->pump_until ? r->vcpu->pump_until : NEVER;
@@ -146,18 +146,14 @@ static void *pump(void *arg)
 			bool busy = r->vcpu->activity != last;
 
 			last = r->vcpu->activity;
-			watched = doze(s, busy ? GUISE_PUMP_STANDS : GUISE_PUMP_SLEEPS,
-				       busy ? until(s, guise_leader_deadline(r), GUISE_STANDBY_NS)
-					    : GUISE_WATCH_NS) &&
-				  !busy;
+			watched = doze(s, busy ? GUISE_PUMP_STANDS : GUISE_PUMP_SLEEPS) && !busy;
 			continue;
 		}
 		if (r->vcpu->activity != last) {
 			uint32_t bits = devices(s);
 
 			last = r->vcpu->activity;
-			doze(s, GUISE_PUMP_STANDS,
-			     until(s, guise_leader_deadline(r), GUISE_STANDBY_NS));
+			doze(s, GUISE_PUMP_STANDS);
 			if (bits) {
 				__atomic_or_fetch(&r->vcpu->rx_pending, bits, __ATOMIC_RELAXED);
 				__atomic_or_fetch(&r->vcpu->irq_pending, GUISE_IRQ_RX,

@@ -48,12 +48,13 @@
 #include <sched.h>
 #include <string.h>
 
-#define NEVER      (~0ull)
-#define SPIN_MAX   2000u /* pauses: 25 to 30 us */
-#define SPIN_MIN   64u
-#define SPIN_PROBE 32u                   /* spin once in so many waits, when it was not worth it */
-#define POLL_OWN   (3 + GUISE_MAX_LINKS) /* bells, the holder's end, links */
-#define POLL_FEW   (POLL_OWN + 32)
+#define NEVER        (~0ull)
+#define PUMP_LATE_NS 20000000ull
+#define SPIN_MAX     2000u /* pauses: 25 to 30 us */
+#define SPIN_MIN     64u
+#define SPIN_PROBE   32u /* spin once in so many waits, when it was not worth it */
+#define POLL_OWN     (3 + GUISE_MAX_LINKS) /* bells, the holder's end, links */
+#define POLL_FEW     (POLL_OWN + 32)
 
 static __thread bool in_background;
 
@@ -398,6 +399,28 @@ static bool jump(struct guise_stack *s)
 	return true;
 }
 
+/*
+ * The leader leaves the clock to a pump that stands by, and is to look at it by `deadline`: to arm a timer that is the host's next one costs as much as to sleep. Should the pump not look,
+ * because the holder is stopped or gone, a leader in ppoll hears that, and another one sleeps
+ * only until PUMP_LATE_NS later. Returns until when it sleeps.
+ */
+static uint64_t leave_clock(struct guise_vcpu *vcpu, uint64_t deadline, bool polls)
+{
+	vcpu->leader_timeless = vcpu->pump_until && deadline >= vcpu->pump_until;
+	vcpu->leader_until = vcpu->leader_timeless ? vcpu->pump_until : deadline;
+	if (!vcpu->leader_timeless)
+		return deadline;
+	return polls ? NEVER : vcpu->pump_until + PUMP_LATE_NS;
+}
+
+/* A leader has slept until then: if the pump should have looked at the clock before that, leaders
+ * do so themselves until it does. */
+static void look_at_pump(struct guise_vcpu *vcpu, uint64_t then)
+{
+	if (then >= vcpu->pump_until + PUMP_LATE_NS)
+		vcpu->pump_until = 0;
+}
+
 /* The bell that rang, or GUISE_NO_BELL. */
 static int sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, uint64_t deadline,
 		    struct guise_pollset *ps)
@@ -405,8 +428,7 @@ static int sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, u
 	uint32_t word = GUISE_WORD_SPIN;
 	bool devices = lead && has_devices(s);
 	bool simulated = s->region->clock_mode == GUISE_CLOCK_SIM;
-	/* A leader that leaves the clock to the pump has to hear when the holder is gone. */
-	bool poll = ps || devices || (lead && deadline == NEVER && s->alive >= 0);
+	bool poll = ps || devices;
 
 	/* A leader that has devices to watch does not spin. */
 	if (!devices && spin_on_word(slot))
@@ -428,7 +450,9 @@ static int sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, u
 			guise_empty_bell(s, slot, (unsigned int)rang);
 		return rang;
 	}
-	guise_futex_wait(&slot->word, GUISE_WORD_FUTEX, time_left(s, deadline));
+	if (guise_futex_wait(&slot->word, GUISE_WORD_FUTEX, time_left(s, deadline)) == -ETIMEDOUT &&
+	    lead)
+		look_at_pump(s->region->vcpu, deadline);
 	return GUISE_NO_BELL;
 }
 
@@ -453,11 +477,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	}
 	if (lead) {
 		r->vcpu->leader = slot->id;
-		/* The pump looks at the clock before: to arm a timer costs as much as to sleep. */
-		r->vcpu->leader_timeless = deadline > r->vcpu->pump_until && r->vcpu->pump_until;
-		r->vcpu->leader_until = r->vcpu->leader_timeless ? r->vcpu->pump_until : deadline;
-		if (r->vcpu->leader_timeless)
-			deadline = NEVER;
+		deadline = leave_clock(r->vcpu, deadline, ps || has_devices(s));
 		r->vcpu->leader_tx = __atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED);
 		r->vcpu->activity++;
 	} else if (!background) {

@@ -6,6 +6,7 @@
 
 #include "host/sys.h"
 #include "region/bell.h"
+#include "region/pump.h"
 #include "region/vcpu.h"
 
 #include "test/region.h"
@@ -16,6 +17,9 @@
 #include <unistd.h>
 
 #define EVENT_NS 2000000ull /* until the kernel's next timer */
+#define WAITS    100 /* while the pump stands by */
+
+#define PUMP_SLOT 6
 
 static struct guise_host_ops ops;
 static struct guise_stack stack;
@@ -49,21 +53,24 @@ static void *waits(void *arg)
 	struct waiter *w = arg;
 
 	guise_lock(&stack, w->slot);
-	guise_wait(&stack, w->slot, &w->set);
+	guise_wait(&stack, w->slot, w->set.n ? &w->set : NULL);
 	guise_unlock(&stack);
 	__atomic_store_n(&w->ended, 1, __ATOMIC_SEQ_CST);
 	return NULL;
 }
 
+/* silent: -1 for none. */
 static void begin(struct waiter *w, unsigned int slot, int silent, pthread_t *thread)
 {
+	const uint32_t asleep = silent < 0 ? GUISE_WORD_FUTEX : GUISE_WORD_POLL;
+
 	w->slot = &stack.slots[slot];
 	w->slot->used = 1;
 	w->silent = (struct pollfd){ .fd = silent, .events = POLLIN };
-	w->set = (struct guise_pollset){ .fds = &w->silent, .n = 1 };
+	w->set = (struct guise_pollset){ .fds = &w->silent, .n = silent >= 0 };
 	if (pthread_create(thread, NULL, waits, w))
 		abort();
-	while (__atomic_load_n(&w->slot->word, __ATOMIC_SEQ_CST) != GUISE_WORD_POLL)
+	while (__atomic_load_n(&w->slot->word, __ATOMIC_SEQ_CST) != asleep)
 		usleep(100);
 }
 
@@ -107,6 +114,70 @@ static void the_clock_is_the_leaders(void)
 	tap(!stack.region->vcpu->bells_taken[0], "nobody has a bell any more");
 }
 
+static void a_leader_does_without_a_pump_that_does_not_look(void)
+{
+	struct guise_vcpu *vcpu = stack.region->vcpu;
+	struct waiter leader = { 0 };
+	pthread_t thread;
+
+	vcpu->next_event = vcpu->pump_until = guise_host_now() + EVENT_NS;
+	begin(&leader, 1, -1, &thread);
+	tap(vcpu->leader_timeless, "a pump that stands by has the clock");
+	pthread_join(thread, NULL);
+	tap(leader.ended && vcpu->irq_pending & GUISE_IRQ_TIMER,
+	    "it does not look: the leader wakes, late, for the timer");
+	tap(!vcpu->pump_until, "and the next leader has the clock itself");
+	vcpu->next_event = ~0ull;
+	vcpu->irq_pending = 0;
+}
+
+static void timer_passes(struct guise_slot *slot)
+{
+	(void)slot;
+	stack.region->vcpu->irq_pending = 0;
+	stack.region->vcpu->next_event = guise_host_now() + EVENT_NS / 4;
+}
+
+static uint32_t with_timer; /* waits for which a timer of the host was needed */
+
+static void *waits_often(void *arg)
+{
+	struct waiter *w = arg;
+
+	guise_lock(&stack, w->slot);
+	for (int left = WAITS; left;) {
+		bool stands = stack.region->vcpu->pump_until;
+
+		guise_wait(&stack, w->slot, NULL);
+		left -= stands;
+		with_timer += stands && !stack.region->vcpu->leader_timeless;
+	}
+	guise_unlock(&stack);
+	__atomic_store_n(&w->ended, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void a_pump_that_stands_by_has_the_clock(void)
+{
+	struct waiter w = { .slot = &stack.slots[1] };
+	pthread_t thread;
+
+	stack.resume = timer_passes;
+	stack.region->vcpu->pump_slot = PUMP_SLOT;
+	timer_passes(NULL);
+	if (guise_pump_start(&stack) || pthread_create(&thread, NULL, waits_often, &w))
+		abort();
+	while (!__atomic_load_n(&w.ended, __ATOMIC_SEQ_CST)) {
+		kick(w.slot);
+		usleep(50);
+	}
+	pthread_join(thread, NULL);
+	guise_pump_stop(&stack);
+	tap(!with_timer, "leaders arm no timer while the pump has one for the same event");
+	stack.region->vcpu->next_event = ~0ull;
+	stack.region->vcpu->pump_alive = 1;
+}
+
 static uint32_t enough;
 
 /* As the tracer does, without the virtual CPU. */
@@ -148,5 +219,7 @@ int main(void)
 	make_stack();
 	the_clock_is_the_leaders();
 	a_follower_may_be_stopped_at_any_time();
+	a_leader_does_without_a_pump_that_does_not_look();
+	a_pump_that_stands_by_has_the_clock();
 	return tap_end();
 }
