@@ -259,7 +259,7 @@ static void request(struct rng *r)
 static void judge(struct rng *r)
 {
 	struct guise_join_reply *reply = calloc(1, sizeof(*reply));
-	int fds = (int)rng_below(r, GUISE_JOIN_MAX_FDS + 2), sum = GUISE_JOIN_FIXED_FDS;
+	int fds = (int)rng_below(r, GUISE_MESSAGE_FDS + 2), sum = GUISE_JOIN_FIXED_FDS;
 	bool good;
 
 	turns_need(reply, "no memory");

@@ -39,6 +39,7 @@
 #include "holder/control/run_folder.h"
 #include "holder/control/teller.h"
 
+#include "host/message.h"
 #include "host/sys.h"
 #include "region/stack.h"
 #include "region/vcpu.h"
@@ -209,21 +210,7 @@ bool control_keeps(const struct control *c)
 /* With a descriptor, unless that is -1. An answer for which the socket has no room is lost. */
 static void answer(int client, const char *text, int fd)
 {
-	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(16))) = { 0 };
-	struct iovec iov = { (void *)text, strlen(text) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *h;
-
-	if (fd >= 0) {
-		m.msg_control = control;
-		m.msg_controllen = sizeof(control);
-		h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(h), &fd, sizeof(int));
-	}
-	host_sys(SYS_sendmsg, client, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	guise_message_send(client, text, strlen(text), &fd, fd >= 0);
 }
 
 static void refuse(int client)

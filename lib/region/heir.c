@@ -5,6 +5,7 @@
 #include "region/ask.h"
 
 #include "guise/syscall.h"
+#include "host/message.h"
 #include "host/sys.h"
 #include "region/join.h"
 #include "region/slot.h"
@@ -21,12 +22,12 @@
 static int prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
 		   struct guise_mark *marks, unsigned int n, int keep)
 {
-	int fd[GUISE_JOIN_MAX_FDS], fds;
 	struct guise_slot *first;
 	struct guise_join_reply r;
+	struct guise_message m;
 	long ret;
 
-	heir->end = guise_join_ask(ticket, GUISE_JOIN_HEIR, &r, fd, &fds);
+	heir->end = guise_join_ask(ticket, GUISE_JOIN_HEIR, &r, &m);
 	if (heir->end < 0)
 		return heir->end;
 	heir->proc = r.proc;

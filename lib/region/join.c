@@ -9,6 +9,7 @@
 #include "host/memory.h"
 #include "host/signal.h"
 #include "host/fd.h"
+#include "host/message.h"
 #include "host/sys.h"
 #include "region/ask.h"
 #include "region/slot.h"
@@ -65,69 +66,34 @@ static int await(int fd, short events, uint64_t deadline)
 /* channel: -1, or a descriptor to send along. */
 static int send_request(int to, enum guise_join_kind kind, int channel, uint64_t deadline)
 {
-	struct guise_join_request q = {
+	const struct guise_join_request q = {
 		.magic = GUISE_JOIN_MAGIC,
 		.abi = GUISE_ABI,
 		.pid = (int32_t)host_sys(SYS_getpid),
 		.kind = kind,
 	};
-	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(16))) = { 0 };
-	struct iovec iov = { &q, sizeof(q) };
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	long ret;
+	int ret;
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &channel, sizeof(int));
-	if (channel < 0) {
-		m.msg_control = NULL;
-		m.msg_controllen = 0;
-	}
 	for (;;) {
-		ret = host_sys(SYS_sendmsg, to, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (ret >= 0)
+		ret = guise_message_send(to, &q, sizeof(q), &channel, channel >= 0);
+		if (!ret)
 			return 0;
 		if (ret == -EAGAIN) /* others join, too, and the holder is behind */
 			ret = await(to, POLLOUT, deadline);
 		if (ret < 0 && ret != -EINTR)
-			return (int)ret;
+			return ret;
 	}
 }
 
-/* The answer's length; its descriptors into fd, their number into *fds. */
-static long receive_reply(int channel, struct guise_join_reply *r, int *fd, int *fds,
+/* The answer's length. */
+static long receive_reply(int channel, struct guise_join_reply *r, struct guise_message *m,
 			  uint64_t deadline)
 {
-	char control[CMSG_SPACE(GUISE_JOIN_MAX_FDS * sizeof(int))] __attribute__((aligned(16)));
-	struct iovec iov = { r, sizeof(*r) };
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c;
-	long ret;
+	long ret = await(channel, POLLIN, deadline);
 
-	*fds = 0;
-	ret = await(channel, POLLIN, deadline);
 	if (ret < 0)
 		return ret;
-	ret = host_sys(SYS_recvmsg, channel, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
-	if (ret < 0)
-		return ret;
-	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-			*fds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-			memcpy(fd, CMSG_DATA(c), (size_t)*fds * sizeof(int));
-		}
+	ret = guise_message_receive(channel, r, sizeof(*r), m);
 	return ret ? ret : -ECONNRESET;
 }
 
@@ -141,10 +107,11 @@ static bool is_hung_up(int fd)
 
 /* Judges the answer to a request over the descriptor `asked`: ret is the answer's length, or
  * -errno. 0; or -errno with the sentence, and the descriptors that came are closed. */
-static int judge(long ret, int asked, const struct guise_join_reply *r, const int *fd, int *fds)
+static int judge(long ret, int asked, const struct guise_join_reply *r,
+		 const struct guise_message *m)
 {
 	if (ret >= 0)
-		ret = guise_join_check_reply(r, (size_t)ret, *fds);
+		ret = guise_join_check_reply(r, (size_t)ret, (int)m->fds);
 	else if (ret == -EBADF || ret == -ENOTSOCK || ret == -EOPNOTSUPP)
 		guise_fail((int)-ret,
 			   "join: descriptor %d is not a ticket; was it closed or "
@@ -162,19 +129,19 @@ static int judge(long ret, int asked, const struct guise_join_reply *r, const in
 			   strerrordesc_np((int)-ret));
 	if (!ret && r->status)
 		ret = guise_fail(-r->status, "%s", r->error);
-	for (int i = 0; ret && i < *fds; i++)
-		host_sys(SYS_close, fd[i]);
+	if (ret)
+		guise_message_close(m);
 	return (int)ret;
 }
 
-int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_reply *r, int *fd,
-		   int *fds)
+int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_reply *r,
+		   struct guise_message *m)
 {
 	uint64_t deadline = guise_host_now() + ANSWER_NS;
 	int pair[2];
 	long ret;
 
-	*fds = 0;
+	m->fds = 0;
 	ret = host_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
 	if (ret < 0)
 		return guise_fail((int)-ret, "join: no socket pair: %s",
@@ -183,8 +150,8 @@ int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_repl
 	/* Before the answer is awaited: or a holder that dies would not be seen. */
 	host_sys(SYS_close, pair[1]);
 	if (!ret)
-		ret = receive_reply(pair[0], r, fd, fds, deadline);
-	ret = judge(ret, ticket, r, fd, fds);
+		ret = receive_reply(pair[0], r, m, deadline);
+	ret = judge(ret, ticket, r, m);
 	if (!ret)
 		return guise_fd_high(pair[0]);
 	host_sys(SYS_close, pair[0]);
@@ -271,8 +238,9 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 
 struct guise_stack *guise_join_uncounted(int ticket, int *err)
 {
-	int fd[GUISE_JOIN_MAX_FDS], fds, control, unused;
+	struct guise_message m;
 	struct guise_join_reply r;
+	int control, unused;
 	struct guise_stack *s;
 	struct rlimit limit;
 
@@ -282,8 +250,8 @@ struct guise_stack *guise_join_uncounted(int ticket, int *err)
 	if (ticket < 0)
 		return NULL;
 	limit = guise_fd_raise();
-	*err = control = guise_join_ask(ticket, GUISE_JOIN_NOW, &r, fd, &fds);
-	s = control < 0 ? NULL : build(control, &r, fd, err);
+	*err = control = guise_join_ask(ticket, GUISE_JOIN_NOW, &r, &m);
+	s = control < 0 ? NULL : build(control, &r, m.fd, err);
 	guise_fd_restore(limit);
 	return s;
 }
@@ -304,7 +272,7 @@ struct guise_stack *guise_join(int ticket, int *err)
 struct guise_stack *guise_join_enter(int end, int *err)
 {
 	uint64_t deadline = guise_host_now() + ANSWER_NS;
-	int fd[GUISE_JOIN_MAX_FDS], fds = 0;
+	struct guise_message m = { .fds = 0 };
 	struct guise_join_reply r;
 	struct guise_stack *s = NULL;
 	struct rlimit limit;
@@ -314,10 +282,10 @@ struct guise_stack *guise_join_enter(int end, int *err)
 	end = guise_fd_high(end);
 	ret = send_request(end, GUISE_JOIN_ENTER, -1, deadline);
 	if (!ret)
-		ret = receive_reply(end, &r, fd, &fds, deadline);
-	*err = judge(ret, end, &r, fd, &fds);
+		ret = receive_reply(end, &r, &m, deadline);
+	*err = judge(ret, end, &r, &m);
 	if (!*err)
-		s = build(end, &r, fd, err);
+		s = build(end, &r, m.fd, err);
 	else
 		host_sys(SYS_close, end);
 	if (s)

@@ -37,7 +37,6 @@
 
 #define GUISE_JOIN_MAGIC     0x6e694f4aU
 #define GUISE_JOIN_FIXED_FDS 3
-#define GUISE_JOIN_MAX_FDS   (GUISE_JOIN_FIXED_FDS + GUISE_BELLS + GUISE_MAX_LINKS * GUISE_LINK_FDS)
 
 enum guise_join_kind {
 	GUISE_JOIN_NOW = 0,
@@ -76,15 +75,16 @@ _Static_assert(sizeof(struct guise_join_reply) == 304, "on the wire");
 int guise_join_check_request(const struct guise_join_request *q, size_t len, int fds);
 int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds);
 
-/* The joiner's side, in parts. fd has room for GUISE_JOIN_MAX_FDS. */
+/* The joiner's side, in parts. */
 struct guise_stack;
+struct guise_message;
 
 /*
- * Asks over the ticket: our end of the private pair, or -errno with the sentence.
- * Allocates nothing: the child of a vfork may ask.
+ * Asks over the ticket: our end of the private pair, and the answer with its descriptors; or
+ * -errno with the sentence. Allocates nothing: the child of a vfork may ask.
  */
-int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_reply *r, int *fd,
-		   int *fds);
+int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_reply *r,
+		   struct guise_message *m);
 /* Says on the pair's end that the process has come. 0 or -errno. */
 int guise_join_greet(int end);
 /* As guise_join(), without counting a program: its caller does that, or the process is the

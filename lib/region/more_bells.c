@@ -24,6 +24,7 @@
 
 #include "host/fd.h"
 #include "host/locks.h"
+#include "host/message.h"
 #include "host/sys.h"
 #include "region/ask.h"
 #include "region/bell.h"
@@ -34,28 +35,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
+_Static_assert(GUISE_BELLS <= GUISE_MESSAGE_FDS, "one message carries them");
+
 #define PATIENCE_NS 10000000ull
 #define PAUSE_NS    1000000000ull
 #define NEVER       (~0ull)
-
-/* A message with bells, on either side. */
-struct parcel {
-	uint32_t first; /* bell's number; the others follow it */
-	struct iovec iov;
-	struct msghdr m;
-	char control[CMSG_SPACE(GUISE_BELLS * sizeof(int))] __attribute__((aligned(16)));
-};
-
-static void begin(struct parcel *p)
-{
-	p->iov = (struct iovec){ &p->first, sizeof(p->first) };
-	p->m = (struct msghdr){
-		.msg_iov = &p->iov,
-		.msg_iovlen = 1,
-		.msg_control = p->control,
-		.msg_controllen = sizeof(p->control),
-	};
-}
 
 /* Adds what a message brought, if it is one that goes on where the process is, as far as it
  * stands at low or above. */
@@ -79,24 +63,13 @@ static void keep(struct guise_stack *s, bool proper, int *fd, unsigned int n, in
 /* Reads one message. False if there is none. */
 static bool receive(struct guise_stack *s, int low)
 {
-	int fd[GUISE_BELLS];
-	unsigned int n = 0;
-	struct parcel p;
-	struct cmsghdr *c;
-	long len;
+	struct guise_message m;
+	uint32_t first;
+	long len = guise_message_receive(s->control, &first, sizeof(first), &m);
 
-	begin(&p);
-	len = host_sys(SYS_recvmsg, s->control, &p.m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (len <= 0)
 		return false;
-	for (c = CMSG_FIRSTHDR(&p.m); c; c = CMSG_NXTHDR(&p.m, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (unsigned int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(fd, CMSG_DATA(c), n * sizeof(int));
-	}
-	keep(s, len == sizeof(p.first) && !(p.m.msg_flags & MSG_TRUNC) && p.first == s->bells, fd,
-	     n, low);
+	keep(s, len == sizeof(first) && first == s->bells, m.fd, m.fds, low);
 	return true;
 }
 
@@ -162,28 +135,18 @@ void guise_bells_stay(struct guise_stack *s)
 int guise_bells_give(struct guise_server *v, unsigned int proc, unsigned int first)
 {
 	struct guise_stack *s = v->s;
-	struct cmsghdr *c;
-	struct parcel p;
+	const uint32_t number = first;
 	unsigned int n;
-	long ret = 0;
+	int ret = 0;
 
 	/* Also against the end of the channel, which another thread closes. */
 	guise_own_lock(GUISE_LOCK_ASK);
 	if (first >= s->bells)
 		make(s);
 	n = first < s->bells ? s->bells - first : 0;
-	if (n && v->control[proc] >= 0) {
-		begin(&p);
-		p.first = first;
-		memset(p.control, 0, sizeof(p.control));
-		p.m.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		c = CMSG_FIRSTHDR(&p.m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(c), &s->bell[first], n * sizeof(int));
-		ret = host_sys(SYS_sendmsg, v->control[proc], &p.m, MSG_DONTWAIT | MSG_NOSIGNAL);
-	}
+	if (n && v->control[proc] >= 0)
+		ret = guise_message_send(v->control[proc], &number, sizeof(number), &s->bell[first],
+					 n);
 	guise_own_unlock(GUISE_LOCK_ASK);
-	return ret < 0 ? (int)ret : 0;
+	return ret;
 }

@@ -12,6 +12,7 @@
  */
 #include "region/serve.h"
 #include "host/locks.h"
+#include "host/message.h"
 #include "host/sys.h"
 #include "region/bell.h"
 #include "region/bury.h"
@@ -29,15 +30,11 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#define MANY_FDS 253 /* SCM_MAX_FD: the most that one message can carry */
-
 /* A message as it came over the ticket. */
 struct incoming {
 	struct guise_join_request request;
 	long len;
-	struct ucred sender; /* pid 0: not said */
-	int fd[MANY_FDS];
-	int fds;
+	struct guise_message with;
 };
 
 /*
@@ -102,42 +99,12 @@ int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket)
 	return 0;
 }
 
-static void close_fds(const int *fd, int n)
-{
-	for (int i = 0; i < n; i++)
-		host_sys(SYS_close, fd[i]);
-}
-
 /* False when there is no message. */
-static bool receive(int ticket, struct incoming *in)
+static bool receive(int from, struct incoming *in)
 {
-	char control[CMSG_SPACE(sizeof(in->fd)) + CMSG_SPACE(sizeof(in->sender))]
-		__attribute__((aligned(16)));
-	struct iovec iov = { &in->request, sizeof(in->request) };
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c;
-
-	memset(in, 0, sizeof(*in));
-	/* MSG_TRUNC: the whole length, so that a longer message is seen as such. */
-	in->len = host_sys(SYS_recvmsg, ticket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
-	if (in->len < 0)
-		return false;
-	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
-		if (c->cmsg_level != SOL_SOCKET)
-			continue;
-		if (c->cmsg_type == SCM_CREDENTIALS) {
-			memcpy(&in->sender, CMSG_DATA(c), sizeof(in->sender));
-		} else if (c->cmsg_type == SCM_RIGHTS) {
-			in->fds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-			memcpy(in->fd, CMSG_DATA(c), (size_t)in->fds * sizeof(int));
-		}
-	}
-	return true;
+	memset(&in->request, 0, sizeof(in->request));
+	in->len = guise_message_receive(from, &in->request, sizeof(in->request), &in->with);
+	return in->len >= 0;
 }
 
 static bool hung_up(int fd)
@@ -155,16 +122,16 @@ static int check_sender(const struct incoming *in)
 	socklen_t len = sizeof(maker), size = sizeof(int);
 	int type = 0;
 
-	if (host_sys(SYS_getsockopt, in->fd[0], SOL_SOCKET, SO_TYPE, &type, &size) < 0 ||
+	if (host_sys(SYS_getsockopt, in->with.fd[0], SOL_SOCKET, SO_TYPE, &type, &size) < 0 ||
 	    type != SOCK_SEQPACKET ||
-	    host_sys(SYS_getsockopt, in->fd[0], SOL_SOCKET, SO_PEERCRED, &maker, &len) < 0)
+	    host_sys(SYS_getsockopt, in->with.fd[0], SOL_SOCKET, SO_PEERCRED, &maker, &len) < 0)
 		return guise_fail(EPROTO,
 				  "join: process %d sent something that is not a SOCK_SEQPACKET "
 				  "socket",
-				  in->sender.pid);
-	if (!in->sender.pid || maker.pid != in->sender.pid)
+				  in->with.sender.pid);
+	if (!in->with.sender.pid || maker.pid != in->with.sender.pid)
 		return guise_fail(EPERM, "join: process %d sent a channel that process %d made",
-				  in->sender.pid, maker.pid);
+				  in->with.sender.pid, maker.pid);
 	return 0;
 }
 
@@ -231,6 +198,10 @@ static int gather(const struct guise_server *v, struct guise_join_reply *r, int 
 	const struct guise_stack *s = v->s;
 	int n = 0;
 
+	_Static_assert(GUISE_JOIN_FIXED_FDS + GUISE_BELLS_FIRST +
+				       GUISE_MAX_LINKS * GUISE_LINK_FDS <=
+			       GUISE_MESSAGE_FDS,
+		       "one message carries them");
 	fd[n++] = s->memfd;
 	fd[n++] = s->image_fd;
 	fd[n++] = v->alive[0];
@@ -246,24 +217,9 @@ static int gather(const struct guise_server *v, struct guise_join_reply *r, int 
 	return n;
 }
 
-static long answer(int channel, const struct guise_join_reply *r, const int *fd)
+static int answer(int channel, const struct guise_join_reply *r, const int *fd)
 {
-	char control[CMSG_SPACE(GUISE_JOIN_MAX_FDS * sizeof(int))] __attribute__((aligned(16)));
-	struct iovec iov = { (void *)r, sizeof(*r) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
-
-	if (r->fds) {
-		m.msg_control = control;
-		m.msg_controllen = CMSG_SPACE(r->fds * sizeof(int));
-		memset(control, 0, sizeof(control));
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(r->fds * sizeof(int));
-		memcpy(CMSG_DATA(c), fd, r->fds * sizeof(int));
-	}
-	return host_sys(SYS_sendmsg, channel, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return guise_message_send(channel, r, sizeof(*r), fd, r->fds);
 }
 
 static void refuse(int channel, int err)
@@ -283,12 +239,11 @@ static int admit(struct guise_server *v, const struct incoming *in)
 {
 	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
 	bool expected = in->request.kind == GUISE_JOIN_HEIR;
-	int fd[GUISE_JOIN_MAX_FDS], proc, on = 1;
-	long ret;
+	int fd[GUISE_MESSAGE_FDS], proc, on = 1, ret;
 
 	if (v->s->region->dead)
 		return guise_fail(ENETDOWN, "join: the stack %s is lost", v->s->region->name);
-	proc = claim_proc(v, expected ? NULL : &in->sender);
+	proc = claim_proc(v, expected ? NULL : &in->with.sender);
 	if (proc < 0)
 		return proc;
 	if (v->known && !expected)
@@ -298,14 +253,14 @@ static int admit(struct guise_server *v, const struct incoming *in)
 	r.base = v->s->region->base;
 	r.fds = expected ? 0 : (uint32_t)gather(v, &r, fd);
 	if (expected) /* before it is used: the kernel then names the sender of each message */
-		host_sys(SYS_setsockopt, in->fd[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-	ret = answer(in->fd[0], &r, fd);
+		host_sys(SYS_setsockopt, in->with.fd[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	ret = answer(in->with.fd[0], &r, fd);
 	if (ret < 0) {
 		__atomic_store_n(&v->s->region->procs[proc].used, 0, __ATOMIC_RELEASE);
-		return guise_fail((int)-ret, "join: process %d cannot be answered: %s",
-				  in->sender.pid, strerror((int)-ret));
+		return guise_fail(-ret, "join: process %d cannot be answered: %s",
+				  in->with.sender.pid, strerror(-ret));
 	}
-	v->control[proc] = in->fd[0];
+	v->control[proc] = in->with.fd[0];
 	v->members++;
 	v->joined++;
 	return proc;
@@ -318,7 +273,7 @@ int guise_server_request_over(struct guise_server *v, int *ticket)
 
 	if (*ticket < 0)
 		return -EPIPE;
-	if (!receive(*ticket, &in) || (!in.len && !in.sender.pid)) {
+	if (!receive(*ticket, &in) || (!in.len && !in.with.sender.pid)) {
 		/* Zero bytes without a sender: the end, not an empty message. */
 		if (!hung_up(*ticket))
 			return -EAGAIN;
@@ -326,7 +281,7 @@ int guise_server_request_over(struct guise_server *v, int *ticket)
 		*ticket = -1;
 		return -EPIPE;
 	}
-	ret = guise_join_check_request(&in.request, (size_t)in.len, in.fds);
+	ret = guise_join_check_request(&in.request, (size_t)in.len, (int)in.with.fds);
 	if (!ret && in.request.kind > GUISE_JOIN_HEIR)
 		ret = guise_fail(EPROTO, "join: a request that belongs on a private channel");
 	if (!ret)
@@ -336,9 +291,9 @@ int guise_server_request_over(struct guise_server *v, int *ticket)
 	if (ret >= 0)
 		return ret;
 	v->refused++;
-	if (in.fds)
-		refuse(in.fd[0], ret);
-	close_fds(in.fd, in.fds);
+	if (in.with.fds)
+		refuse(in.with.fd[0], ret);
+	guise_message_close(&in.with);
 	return ret == -EAGAIN || ret == -EPIPE ? -EPROTO : ret;
 }
 
@@ -352,15 +307,15 @@ static int arrived(struct guise_server *v, unsigned int proc, const struct incom
 {
 	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
 	struct guise_proc *member = &v->s->region->procs[proc];
-	int fd[GUISE_JOIN_MAX_FDS], err;
+	int fd[GUISE_MESSAGE_FDS], err;
 
-	err = guise_join_check_request(&in->request, (size_t)in->len, in->fds);
-	if (!err && (in->request.kind <= GUISE_JOIN_HEIR || member->pid || !in->sender.pid))
+	err = guise_join_check_request(&in->request, (size_t)in->len, (int)in->with.fds);
+	if (!err && (in->request.kind <= GUISE_JOIN_HEIR || member->pid || !in->with.sender.pid))
 		err = guise_fail(EPROTO, "join: nobody is expected here");
 	if (err)
 		return err;
-	enter_place(member, &in->sender);
-	__atomic_store_n(&member->pid, in->sender.pid, __ATOMIC_RELEASE);
+	enter_place(member, &in->with.sender);
+	__atomic_store_n(&member->pid, in->with.sender.pid, __ATOMIC_RELEASE);
 	if (v->known)
 		v->known(v, proc);
 	__atomic_store_n(&member->expected, 0, __ATOMIC_RELEASE);
@@ -379,10 +334,10 @@ bool guise_server_hear(struct guise_server *v, unsigned int proc)
 {
 	struct incoming in;
 
-	if (receive(v->control[proc], &in) && (in.len || in.fds)) {
+	if (receive(v->control[proc], &in) && (in.len || in.with.fds)) {
 		if (arrived(v, proc, &in))
 			v->refused++;
-		close_fds(in.fd, in.fds);
+		guise_message_close(&in.with);
 	}
 	return !hung_up(v->control[proc]);
 }
@@ -404,7 +359,8 @@ void guise_server_end(struct guise_server *v)
 	for (int i = 0; i < GUISE_MAX_PROCS; i++)
 		if (v->control[i] >= 0)
 			host_sys(SYS_close, v->control[i]);
-	close_fds(v->alive, 2);
+	host_sys(SYS_close, v->alive[0]);
+	host_sys(SYS_close, v->alive[1]);
 	if (v->ticket >= 0)
 		host_sys(SYS_close, v->ticket);
 }

@@ -6,6 +6,7 @@
 #ifndef GUISE_TEST_HOLDER_H
 #define GUISE_TEST_HOLDER_H
 
+#include "host/message.h"
 #include "region/bell.h"
 #include "region/join.h"
 #include "region/stack.h"
@@ -15,10 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-#define TEST_FDS_MOST GUISE_BELLS /* that are sent along */
 
 /* Fills s; the test is its pump. The ends of a ticket: the joiners', the holder's. */
 static inline void test_holder(struct guise_stack *s, int ticket[2])
@@ -52,21 +50,7 @@ static inline int test_open_descriptors(int most)
 /* Sends len bytes with n descriptors. */
 static inline void test_send(int to, const void *data, size_t len, const int *fd, int n)
 {
-	char control[CMSG_SPACE(TEST_FDS_MOST * sizeof(int))] __attribute__((aligned(16))) = { 0 };
-	struct iovec iov = { (void *)data, len };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
-
-	if (n) {
-		m.msg_control = control;
-		m.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
-		memcpy(CMSG_DATA(c), fd, (size_t)n * sizeof(int));
-	}
-	if (sendmsg(to, &m, 0) != (ssize_t)len)
+	if (guise_message_send(to, data, len, fd, (unsigned int)n))
 		abort();
 }
 
@@ -74,22 +58,12 @@ static inline void test_send(int to, const void *data, size_t len, const int *fd
  * descriptors, which are closed. */
 static inline long test_hear(int channel, struct guise_join_reply *r, int *fds)
 {
-	char control[CMSG_SPACE(GUISE_JOIN_MAX_FDS * sizeof(int))] __attribute__((aligned(16)));
-	struct iovec iov = { r, sizeof(*r) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control,
-			    .msg_controllen = sizeof(control) };
-	ssize_t len = recvmsg(channel, &m, MSG_DONTWAIT | MSG_TRUNC);
-	int fd;
+	struct guise_message m;
+	long len = guise_message_receive(channel, r, sizeof(*r), &m);
 
-	*fds = 0;
-	for (struct cmsghdr *c = len > 0 ? CMSG_FIRSTHDR(&m) : NULL; c; c = CMSG_NXTHDR(&m, c))
-		for (size_t at = CMSG_LEN(0); at < c->cmsg_len; at += sizeof(int), ++*fds) {
-			memcpy(&fd, (char *)c + at, sizeof(fd));
-			close(fd);
-		}
-	return len;
+	guise_message_close(&m);
+	*fds = (int)m.fds;
+	return len < 0 ? -1 : len;
 }
 
 #endif
