@@ -400,7 +400,8 @@ static bool jump(struct guise_stack *s)
 }
 
 /*
- * The leader leaves the clock to a pump that stands by, and is to look at it by `deadline`: to arm a timer that is the host's next one costs as much as to sleep. Should the pump not look,
+ * The leader leaves the clock to a pump that stands by, and is to look at it by `deadline`: to
+ * arm a timer that is the host's next one costs as much as to sleep. Should the pump not look,
  * because the holder is stopped or gone, a leader in ppoll hears that, and another one sleeps
  * only until PUMP_LATE_NS later. Returns until when it sleeps.
  */

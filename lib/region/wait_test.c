@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define EVENT_NS 2000000ull /* until the kernel's next timer */
-#define WAITS    100 /* while the pump stands by */
+#define WAITS    100        /* while the pump stands by */
 
 #define PUMP_SLOT 6
 
