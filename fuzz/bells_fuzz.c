@@ -47,7 +47,6 @@ static void begin(void)
 	member.creator = false;
 	member.control = pair[0];
 	channel = pair[1];
-	member.alive = -1; /* so that nothing is asked: all that comes is here already */
 	member.region->bells_most = GUISE_BELLS;
 	member.proc = 1;
 	self = &member.slots[1];
@@ -131,6 +130,8 @@ static void turn(struct rng *r, uint64_t number)
 	for (uint32_t i = rng_below(r, MESSAGES_MOST + 1); i; i--)
 		have = message(r, have);
 	member.bells_next = 0;
+	/* Who comes for an answer reads what is in the channel. */
+	member.region->procs[member.proc].ask = GUISE_ASK_ANSWERED;
 	guise_bells_keep_up(&member, self, false);
 	judge(have, guise_fd_low(FDS_MOST));
 	n_bells = have > n_bells ? have : n_bells;

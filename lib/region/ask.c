@@ -44,31 +44,43 @@ void guise_ask_to_tell(struct guise_region *r)
 	ring(r, ASK_TELL);
 }
 
-int guise_ask_locked(struct guise_stack *s, enum guise_ask what, int32_t about, uint64_t patience)
+void guise_ask_later(struct guise_stack *s, enum guise_ask what, int32_t about)
 {
 	struct guise_proc *self = &s->region->procs[s->proc];
-	uint64_t until = guise_host_now() + patience;
-	uint32_t now;
-	int answer;
 
 	self->ask_about = about;
 	self->ask_answer = -ETIMEDOUT;
 	__atomic_store_n(&self->ask, what, __ATOMIC_RELEASE);
 	ring(s->region, ASK_PROCESS);
-	while ((now = __atomic_load_n(&self->ask, __ATOMIC_ACQUIRE)) != GUISE_ASK_ANSWERED &&
-	       guise_host_now() < until)
-		guise_futex_wait(&self->ask, now, LOOK_NS);
-	answer = self->ask_answer;
-	__atomic_store_n(&self->ask, GUISE_ASK_NOTHING, __ATOMIC_RELEASE);
-	return answer;
+}
+
+enum guise_ask guise_asked(const struct guise_stack *s)
+{
+	return __atomic_load_n(&s->region->procs[s->proc].ask, __ATOMIC_ACQUIRE);
+}
+
+bool guise_answered(struct guise_stack *s)
+{
+	if (guise_asked(s) != GUISE_ASK_ANSWERED)
+		return false;
+	__atomic_store_n(&s->region->procs[s->proc].ask, GUISE_ASK_NOTHING, __ATOMIC_RELEASE);
+	return true;
 }
 
 int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
 {
+	struct guise_proc *self = &s->region->procs[s->proc];
+	uint64_t until;
+	uint32_t now;
 	int answer;
 
 	guise_own_lock(GUISE_LOCK_ASK);
-	answer = guise_ask_locked(s, what, pid, PATIENCE_NS);
+	guise_ask_later(s, what, pid);
+	until = guise_host_now() + PATIENCE_NS;
+	while ((now = guise_asked(s)) != GUISE_ASK_ANSWERED && guise_host_now() < until)
+		guise_futex_wait(&self->ask, now, LOOK_NS);
+	answer = self->ask_answer;
+	__atomic_store_n(&self->ask, GUISE_ASK_NOTHING, __ATOMIC_RELEASE);
 	guise_own_unlock(GUISE_LOCK_ASK);
 	return answer;
 }

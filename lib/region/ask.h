@@ -10,8 +10,11 @@
 /* Asks for the calling process (pid 0) or another member. 0; -ESRCH: it is not traced;
  * -ETIMEDOUT: the holder does not answer. */
 int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid);
-/* The same for a caller that has GUISE_LOCK_ASK, and waits for so many ns at the most. */
-int guise_ask_locked(struct guise_stack *s, enum guise_ask what, int32_t about, uint64_t patience);
+/* For callers that have GUISE_LOCK_ASK: asks, and does not wait. What this process waits for an
+ * answer to, or GUISE_ASK_ANSWERED. Whether there is an answer, which is then forgotten. */
+void guise_ask_later(struct guise_stack *s, enum guise_ask what, int32_t about);
+enum guise_ask guise_asked(const struct guise_stack *s);
+bool guise_answered(struct guise_stack *s);
 
 /* After joining: lets the holder trace this process, where the host demands that (Yama). */
 void guise_allow_tracer(struct guise_stack *s);

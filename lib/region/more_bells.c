@@ -7,16 +7,16 @@
  * first for one that it has not got. So a process has as many descriptors as threads of its stack
  * sleep at the same time, or up to twice as many; and one that has nothing to do with them has few.
  *
- * The process says in its request (ask.c) how many it has. The holder's answering thread makes
- * more, if that is all there are, and sends those that are missing over the process's channel:
- * the number of the first in the message, the rest as SCM_RIGHTS. The request is answered after
- * that, so the process finds the message there.
+ * The process says in its request (ask.c) how many it has, and does not wait for the answer: where
+ * many processes ask at once the holder needs a while. The holder's answering thread makes more, if
+ * that is all there are, and sends those that are missing over the process's channel: the number of
+ * the first in the message, the rest as SCM_RIGHTS. The request is answered after that. The process
+ * finds both when one of its threads next goes to sleep and lacks a bell.
  *
- * Limits: a process that gets no answer, because the holder is stopped, or no descriptors,
- * because it has as many as it may have, tries again PAUSE_NS later. Meanwhile its threads sleep
- * on the bells that it has, and it wakes others by the first ones, which all have. A message for a
- * request that was given up stays in the channel. It is read before the next request, and what the
- * process has already is closed. A vfork child gets none: its descriptors are its own, and the list
+ * Limits: until then its threads sleep on the bells that it has, and it wakes others by the first
+ * ones, which all have. So does a process that gets no descriptors, because it has as many as it
+ * may have; it asks again PAUSE_NS later. Another request of the process may take the place of this
+ * one. Then it is made again, and of what comes twice one is closed. A vfork child gets none: its descriptors are its own, and the list
  * of them is its parent's. A process whose threads have tables of descriptors of their own
  * (unshare(CLONE_FILES)) gets none from then on.
  */
@@ -31,15 +31,13 @@
 #include "region/serve.h"
 #include "region/vcpu.h"
 
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 
 _Static_assert(GUISE_BELLS <= GUISE_MESSAGE_FDS, "one message carries them");
 
-#define PATIENCE_NS 10000000ull
-#define PAUSE_NS    1000000000ull
-#define NEVER       (~0ull)
+#define PAUSE_NS 1000000000ull
+#define NEVER    (~0ull)
 
 /* Adds what a message brought, if it is one that goes on where the process is, as far as it
  * stands at low or above. */
@@ -85,15 +83,8 @@ static void make(struct guise_stack *s)
 		s->region->bells_most = s->bells;
 }
 
-static bool holder_is_gone(const struct guise_stack *s)
-{
-	struct pollfd p = { .fd = __atomic_load_n(&s->alive, __ATOMIC_RELAXED) };
-	struct timespec now = { 0 };
-
-	return p.fd < 0 || host_sys(SYS_ppoll, &p, 1, &now, NULL, 0) > 0;
-}
-
-static void get(struct guise_stack *s)
+/* Takes what has come. */
+static void collect(struct guise_stack *s)
 {
 	struct rlimit limit = guise_fd_raise();
 	const int low = guise_fd_low(limit.rlim_max);
@@ -101,11 +92,6 @@ static void get(struct guise_stack *s)
 
 	while (receive(s, low))
 		;
-	if (s->bells == had && !holder_is_gone(s)) {
-		guise_ask_locked(s, GUISE_ASK_BELLS, (int32_t)had, PATIENCE_NS);
-		while (receive(s, low))
-			;
-	}
 	if (s->bells == had)
 		s->bells_next = guise_host_now() + PAUSE_NS;
 	guise_fd_restore(limit);
@@ -113,15 +99,20 @@ static void get(struct guise_stack *s)
 
 void guise_bells_get(struct guise_stack *s, const struct guise_slot *slot)
 {
-	if (s->sandboxed || s->holder_gone || (s->bells_next && guise_host_now() < s->bells_next) ||
+	if (s->sandboxed || s->holder_gone || guise_asked(s) == GUISE_ASK_BELLS ||
+	    (s->bells_next && guise_host_now() < s->bells_next) ||
 	    host_sys(SYS_gettid) != slot->tid)
 		return;
 	guise_own_lock(GUISE_LOCK_ASK);
-	s->bells_missed = false;
-	if (s->creator)
+	if (s->creator) {
+		s->bells_missed = false;
 		make(s);
-	else if (s->bells_next != NEVER)
-		get(s);
+	} else if (s->bells_next != NEVER && guise_answered(s)) {
+		s->bells_missed = false;
+		collect(s);
+	} else if (s->bells_next != NEVER) {
+		guise_ask_later(s, GUISE_ASK_BELLS, (int32_t)s->bells);
+	}
 	guise_own_unlock(GUISE_LOCK_ASK);
 }
 

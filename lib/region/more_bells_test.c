@@ -99,6 +99,15 @@ static void sleeps(bool alone)
 	guise_bells_keep_up(&member, self, alone);
 }
 
+/* Sleeps twice: for the answer to a request that the first time makes. */
+static void sleeps_and_again(bool alone)
+{
+	sleeps(alone);
+	while (guise_asked(&member) == GUISE_ASK_BELLS)
+		usleep(100);
+	sleeps(alone);
+}
+
 static void twice_as_many(void)
 {
 	bool all = true;
@@ -106,7 +115,7 @@ static void twice_as_many(void)
 	sleeps(true);
 	tap(member.bells == GUISE_BELLS_FIRST && member.region->bells == member.bells,
 	    "a thread with a bell of its own gets no more");
-	sleeps(false);
+	sleeps_and_again(false);
 	tap(member.bells == 2 * GUISE_BELLS_FIRST && member.region->bells == member.bells,
 	    "a thread that shares one has the holder make twice as many");
 	for (unsigned int i = 0; i < member.bells; i++)
@@ -132,7 +141,7 @@ static void keeps_up(void)
 	guise_bell_owed(&member, other);
 	tap(other->bell == guise_bell_first(bell),
 	    "it wakes who sleeps on them by one of the first");
-	sleeps(true);
+	sleeps_and_again(true);
 	tap(member.bells == 2 * bell && same(bell), "and gets them when it next goes to sleep");
 }
 
@@ -141,15 +150,33 @@ static void no_answer(void)
 	const unsigned int had = member.bells;
 
 	*conduct = IS_MUTE;
-	sleeps(false);
+	sleeps_and_again(false);
 	*conduct = GIVES;
 	tap(member.bells == had && member.bells_next > guise_host_now(),
 	    "a member that gets none goes on with those it has");
-	sleeps(false);
+	sleeps_and_again(false);
 	tap(member.bells == had, "and does not ask again at once");
 	member.bells_next = guise_host_now();
-	sleeps(false);
+	sleeps_and_again(false);
 	tap(member.bells == 2 * had, "but later");
+}
+
+static void another_request_comes_between(pid_t pid)
+{
+	const unsigned int had = member.bells = GUISE_BELLS_FIRST;
+
+	kill(pid, SIGSTOP);
+	sleeps(false);
+	sleeps(false);
+	tap(guise_asked(&member) == GUISE_ASK_BELLS && member.bells == had,
+	    "a member does not wait for a holder that is stopped");
+	kill(pid, SIGCONT);
+	guise_ask(&member, GUISE_ASK_TRACE, 0);
+	sleeps_and_again(false);
+	tap(member.bells > had, "another request comes between, and it gets them");
+	while (member.bells < member.region->bells)
+		sleeps_and_again(false);
+	member.bells_next = 0;
 }
 
 /* What came too late for one request is there at the next. */
@@ -158,7 +185,7 @@ static void late_answer(void)
 	const unsigned int had = member.bells;
 
 	*conduct = GIVES_TWICE;
-	sleeps(false);
+	sleeps_and_again(false);
 	*conduct = GIVES;
 	tap(member.bells == 2 * had && same(had) && same(member.bells - 1),
 	    "bells that come twice are kept once");
@@ -169,7 +196,7 @@ static void not_for_a_vfork_child(void)
 	const unsigned int had = member.bells = GUISE_BELLS_FIRST;
 
 	self->tid++;
-	sleeps(false);
+	sleeps_and_again(false);
 	tap(member.bells == had, "a thread that uses its parent's slot gets none");
 	self->tid--;
 }
@@ -177,7 +204,7 @@ static void not_for_a_vfork_child(void)
 static void not_for_tables_apart(void)
 {
 	guise_bells_stay(&member);
-	sleeps(false);
+	sleeps_and_again(false);
 	tap(member.bells == GUISE_BELLS_FIRST,
 	    "a member whose threads have tables of descriptors of their own gets none");
 }
@@ -195,7 +222,7 @@ static void no_descriptors(void)
 			dup2(0, fd);
 	}
 	member.bells_next = 0;
-	sleeps(false);
+	sleeps_and_again(false);
 	tap(member.bells == GUISE_BELLS_FIRST && member.bells_next,
 	    "a member without room for descriptors goes on with the bells it has");
 	tap(same(0), "which ring");
@@ -213,9 +240,10 @@ int main(void)
 	keeps_up();
 	no_answer();
 	late_answer();
+	another_request_comes_between(pid);
 	tap(member.bells == MOST, "there are no more than the most");
 	member.bells_next = 0;
-	sleeps(false);
+	sleeps_and_again(false);
 	tap(member.bells == MOST && !member.bells_next, "and a member that has all asks no more");
 	not_for_a_vfork_child();
 	no_descriptors();
