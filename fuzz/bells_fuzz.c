@@ -79,7 +79,7 @@ static unsigned int message(struct rng *r, unsigned int have)
 	if (rng_one_in(r, 3))
 		number = rng_one_in(r, 2) ? (uint32_t)rng_next(r) : rng_below(r, GUISE_BELLS);
 	if (rng_one_in(r, 3))
-		len = 1 + rng_below(r, LENGTH_MOST - 1);
+		len = rng_below(r, LENGTH_MOST) + !n; /* nothing at all is the end */
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)rng_next(r);
 	memcpy(bytes, &number, sizeof(number));

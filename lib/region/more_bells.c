@@ -65,7 +65,8 @@ static bool receive(struct guise_stack *s, int low)
 	uint32_t first;
 	long len = guise_message_receive(s->control, &first, sizeof(first), &m);
 
-	if (len <= 0)
+	/* Zero bytes and nothing with them: the end, not an empty message. */
+	if (len < 0 || (!len && !m.fds))
 		return false;
 	keep(s, len == sizeof(first) && first == s->bells, m.fd, m.fds, low);
 	return true;
