@@ -197,7 +197,7 @@ static void less(uint32_t *count)
 		;
 }
 
-static bool holder_gone(struct guise_stack *s)
+bool guise_holder_gone(struct guise_stack *s)
 {
 	struct pollfd p = { .fd = s->alive };
 	const struct timespec at_once = { 0, 0 };
@@ -238,8 +238,8 @@ static bool inherit(struct guise_stack *s, struct guise_slot *slot, uint32_t v, 
 	bool child = owner == slot->id;
 
 	if (!owner || s->sandboxed ||
-	    (!child &&
-	     ((!holder_gone(s) && waited < GUISE_SILENCE_NS) || !owner_gone(s, &s->slots[owner]))))
+	    (!child && ((!guise_holder_gone(s) && waited < GUISE_SILENCE_NS) ||
+			!owner_gone(s, &s->slots[owner]))))
 		return false;
 	/* A holder that is there, but slow, may be about to take it as well. */
 	if (__atomic_load_n(&r->vcpu->entered, __ATOMIC_ACQUIRE) || (!child && !s->holder_gone)) {

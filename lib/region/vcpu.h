@@ -10,6 +10,9 @@
 
 /* False when the stack is lost; then nothing is held. */
 bool guise_lock_slow(struct guise_stack *s, struct guise_slot *slot);
+
+/* Whether the holder has ended; a system call. */
+bool guise_holder_gone(struct guise_stack *s);
 void guise_unlock(struct guise_stack *s);
 /* Wakes a thread that naps (vcpu.c). For a thread that is about to sleep and leaves its
  * processor free. */

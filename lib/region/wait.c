@@ -415,11 +415,15 @@ static uint64_t leave_clock(struct guise_vcpu *vcpu, uint64_t deadline, bool pol
 }
 
 /* A leader has slept until then: if the pump should have looked at the clock before that, leaders
- * do so themselves until it does. */
-static void look_at_pump(struct guise_vcpu *vcpu, uint64_t then)
+ * do so themselves until it does. If it is gone with its holder, they lead as without one. */
+static void look_at_pump(struct guise_stack *s, uint64_t then)
 {
+	struct guise_vcpu *vcpu = s->region->vcpu;
+
 	if (then >= vcpu->pump_until + PUMP_LATE_NS)
 		vcpu->pump_until = 0;
+	if (vcpu->pump_alive && guise_holder_gone(s))
+		vcpu->pump_alive = 0;
 }
 
 /* The bell that rang, or GUISE_NO_BELL. */
@@ -429,7 +433,8 @@ static int sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, u
 	uint32_t word = GUISE_WORD_SPIN;
 	bool devices = lead && has_devices(s);
 	bool simulated = s->region->clock_mode == GUISE_CLOCK_SIM;
-	bool poll = ps || devices;
+	/* One that has no timer would not hear that the holder is gone. */
+	bool poll = ps || devices || (lead && deadline == NEVER && s->alive >= 0);
 
 	/* A leader that has devices to watch does not spin. */
 	if (!devices && spin_on_word(slot))
@@ -453,7 +458,7 @@ static int sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, u
 	}
 	if (guise_futex_wait(&slot->word, GUISE_WORD_FUTEX, time_left(s, deadline)) == -ETIMEDOUT &&
 	    lead)
-		look_at_pump(s->region->vcpu, deadline);
+		look_at_pump(s, deadline);
 	return GUISE_NO_BELL;
 }
 

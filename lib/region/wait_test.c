@@ -119,6 +119,7 @@ static void a_leader_does_without_a_pump_that_does_not_look(void)
 	struct guise_vcpu *vcpu = stack.region->vcpu;
 	struct waiter leader = { 0 };
 	pthread_t thread;
+	int alive[2];
 
 	vcpu->next_event = vcpu->pump_until = guise_host_now() + EVENT_NS;
 	begin(&leader, 1, -1, &thread);
@@ -126,7 +127,21 @@ static void a_leader_does_without_a_pump_that_does_not_look(void)
 	pthread_join(thread, NULL);
 	tap(leader.ended && vcpu->irq_pending & GUISE_IRQ_TIMER,
 	    "it does not look: the leader wakes, late, for the timer");
-	tap(!vcpu->pump_until, "and the next leader has the clock itself");
+	tap(!vcpu->pump_until && vcpu->pump_alive, "and the next leader has the clock itself");
+
+	if (pipe(alive))
+		abort();
+	close(alive[1]);
+	stack.alive = alive[0];
+	leader.ended = 0;
+	vcpu->next_event = vcpu->pump_until = guise_host_now() + EVENT_NS;
+	begin(&leader, 1, -1, &thread);
+	pthread_join(thread, NULL);
+	tap(!vcpu->pump_alive, "a pump that is gone with its holder is known to be");
+	close(alive[0]);
+	stack.alive = -1;
+	stack.holder_gone = false;
+	vcpu->pump_alive = 1;
 	vcpu->next_event = ~0ull;
 	vcpu->irq_pending = 0;
 }
