@@ -47,12 +47,12 @@
 #include <unistd.h>
 
 struct args {
-	int plan, ticket, status;
+	int plan, ticket, alive, status;
 };
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: guise-holder --plan FD --ticket FD --status FD [--note TEXT]\n"
+	fprintf(stderr, "usage: guise-holder --plan FD --ticket|--alive FD --status FD [--note TEXT]\n"
 			"Started by guise run; see docs/plan.md.\n");
 	return 2;
 }
@@ -65,10 +65,11 @@ static bool parse_args(int argc, char **argv, struct args *a)
 	} known[] = {
 		{ "--plan", &a->plan },
 		{ "--ticket", &a->ticket },
+		{ "--alive", &a->alive },
 		{ "--status", &a->status },
 	};
 
-	a->plan = a->ticket = a->status = -1;
+	a->plan = a->ticket = a->alive = a->status = -1;
 	for (int i = 1; i + 1 < argc; i += 2)
 		for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
 			if (!strcmp(argv[i], known[k].name)) {
@@ -80,7 +81,7 @@ static bool parse_args(int argc, char **argv, struct args *a)
 			}
 	/* --note is for users that read the command line. */
 	return (argc == 7 || (argc == 9 && !strcmp(argv[7], "--note"))) && a->plan >= 0 &&
-	       a->ticket >= 0 && a->status >= 0;
+	       (a->ticket >= 0) != (a->alive >= 0) && a->status >= 0;
 }
 
 static void say(int status, const char *text)
@@ -176,6 +177,7 @@ static bool live(struct plan *p, const struct args *a, int signals, char **json)
 	if (line) {
 		say_error(a->status, line);
 	} else {
+		p->relay->guests.alive = a->alive;
 		err = guise_server_init(&server, p->s, a->ticket);
 		if (!err && relay_wanted(p->relay))
 			err = relay_start(p->relay, p->s);
@@ -258,7 +260,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	/* The undo program must not keep them open. */
-	fcntl(a.ticket, F_SETFD, FD_CLOEXEC);
+	fcntl(a.ticket >= 0 ? a.ticket : a.alive, F_SETFD, FD_CLOEXEC);
 	fcntl(a.status, F_SETFD, FD_CLOEXEC);
 
 	text = read_plan(a.plan);

@@ -116,15 +116,19 @@ func visit(id, program string, command []string) error {
 	if err != nil {
 		return err
 	}
-	// The ticket says that the stack is used, as a member's does.
-	if a.ticket, _, err = holder.MoveTicket(a.ticket); err != nil {
-		return err
-	}
 	c, err := a.stack.Dial()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
+	alive, err := c.Alive()
+	if err != nil {
+		return err
+	}
+	// A guest gets no ticket: this one is closed when the program is executed.
+	if _, _, err = holder.MoveTicket(alive); err != nil {
+		return err
+	}
 	net, err := c.Guests()
 	var refused holder.RefusedError
 	if errors.As(err, &refused) {

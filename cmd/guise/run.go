@@ -206,6 +206,7 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	}
 	if s.tun {
 		f.warnOfTrace()
+		s.who = holder.Guest
 	}
 	preload, err := holder.Find(holder.Preload)
 	if err != nil {

@@ -35,6 +35,7 @@ type settings struct {
 	id   string // of the journal
 	file string // the path of the config, or ""
 
+	who       holder.Who        // the program is that the stack is started for
 	tun       bool              // the program is a guest, or may be
 	namespace *guests.Namespace // its own, once it is made
 
@@ -53,7 +54,7 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 		}
 		w.Under(profile.Stack)
 	}
-	s := &settings{nftables: w.Nftables, tun: w.Guests}
+	s := &settings{nftables: w.Nftables, who: holder.Member, tun: w.Guests}
 	s.Origin = w.origin
 	s.Links, s.MPTCP, s.Netem = w.links, w.MPTCP.Enabled, strings.TrimSpace(w.Netem)
 	s.Name, s.CC = cmp.Or(w.Name, fallbackName), w.CC
@@ -321,7 +322,7 @@ func (s *settings) prepare(socket *holder.Socket, stop <-chan os.Signal) (h *hol
 	if s.namespace != nil {
 		defer s.namespace.Tun.Close()
 	}
-	h, pid, err := raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files(), guests), stop)
+	h, pid, err := raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files(), guests), s.who, stop)
 	if err != nil {
 		return nil, errors.Join(err, host.Undo())
 	}

@@ -20,8 +20,8 @@ const lastWords = 5 * time.Second
 
 // raise has a holder build the stack of the plan, and returns once it is
 // built. When it cannot be, the holder has ended.
-func raise(p *plan.Plan, links []*os.File, stop <-chan os.Signal) (*holder.Holder, int, error) {
-	h, err := holder.Start(p.Text(), links)
+func raise(p *plan.Plan, links []*os.File, who holder.Who, stop <-chan os.Signal) (*holder.Holder, int, error) {
+	h, err := holder.Start(p.Text(), links, who)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -10,6 +10,7 @@
  *			and what only the stack can tell ({"sockets":N}), when it does
  *	ticket		"ok" with a ticket for this client: the right to join, as a
  *			descriptor
+ *	alive		"ok" with a pipe's end for a guest, which only says that it is there
  *	guests		"ok" with the network namespace of programs that cannot join
  *	keep		"ok": the stack stays when its last program leaves. The command that
  *			starts a named stack holds a ticket until it says this; if it is
@@ -73,7 +74,8 @@ struct control {
 	char *told;              /* members of a JSON object */
 	int listener, epoll, spare;
 	int client[CLIENTS];
-	int ticket[TICKETS];
+	int ticket[TICKETS];    /* or a pipe to a guest, ... */
+	bool of_guest[TICKETS]; /* ... which hangs up, and brings nothing */
 	unsigned int tickets;
 	uint64_t began; /* ns */
 	bool started, keep, ending;
@@ -239,7 +241,8 @@ static void answer_status(struct control *c, int client)
 	teller_ask(&c->teller, c->v->s, client);
 }
 
-static int make_ticket(struct control *c)
+/* The program's end of a ticket, or of a pipe for a guest; -errno. */
+static int make_ticket(struct control *c, bool of_guest)
 {
 	int pair[2], i = 0, on = 1;
 	long ret;
@@ -256,11 +259,20 @@ static int make_ticket(struct control *c)
 	if (i == TICKETS)
 		return guise_fail(EAGAIN, "the stack %s has %d tickets in use, and gives no more",
 				  c->v->s->region->name, TICKETS);
-	ret = host_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
+	ret = of_guest ? host_sys(SYS_pipe2, pair, O_CLOEXEC)
+		       : host_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
 	if (ret < 0)
-		return guise_fail((int)-ret, "no socket pair for a ticket: %s",
+		return guise_fail((int)-ret, "no %s: %s",
+				  of_guest ? "pipe for a guest" : "socket pair for a ticket",
 				  strerror((int)-ret));
-	host_sys(SYS_setsockopt, pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	if (of_guest) { /* the guest's is the one that only reads */
+		const int reads = pair[0];
+
+		pair[0] = pair[1];
+		pair[1] = reads;
+	} else {
+		host_sys(SYS_setsockopt, pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	}
 	ret = watch(c, pair[0], EVENT(TICKET, (unsigned int)i));
 	if (ret < 0) {
 		host_sys(SYS_close, pair[0]);
@@ -268,13 +280,14 @@ static int make_ticket(struct control *c)
 		return guise_fail((int)-ret, "cannot watch a ticket: %s", strerror((int)-ret));
 	}
 	c->ticket[i] = pair[0];
+	c->of_guest[i] = of_guest;
 	c->tickets++;
 	return pair[1];
 }
 
-static void answer_ticket(struct control *c, int client)
+static void answer_ticket(struct control *c, int client, bool of_guest)
 {
-	int ticket = make_ticket(c);
+	int ticket = make_ticket(c, of_guest);
 
 	if (ticket < 0) {
 		refuse(client);
@@ -324,8 +337,8 @@ static void answer_request(struct control *c, int client, const char *request)
 
 	if (!strcmp(request, "status")) {
 		answer_status(c, client);
-	} else if (!strcmp(request, "ticket")) {
-		answer_ticket(c, client);
+	} else if (!strcmp(request, "ticket") || !strcmp(request, "alive")) {
+		answer_ticket(c, client, *request == 'a');
 	} else if (!strcmp(request, "guests")) {
 		answer_guests(c, client);
 	} else if (!strcmp(request, "keep")) {
@@ -429,12 +442,15 @@ static void hear_client(struct control *c, int *client)
 	answer_request(c, *client, request);
 }
 
-static void hear_ticket(struct control *c, int *ticket, void (*came)(void *arg, unsigned int proc),
-			void *arg)
+static void hear_ticket(struct control *c, unsigned int i,
+			void (*came)(void *arg, unsigned int proc), void *arg)
 {
-	int proc;
+	int *ticket = &c->ticket[i], proc;
 
-	while ((proc = guise_server_request_over(c->v, ticket)) != -EAGAIN && proc != -EPIPE)
+	if (c->of_guest[i])
+		close_fd(ticket);
+	while (*ticket >= 0 && (proc = guise_server_request_over(c->v, ticket)) != -EAGAIN &&
+	       proc != -EPIPE)
 		if (proc >= 0)
 			came(arg, (unsigned int)proc);
 	if (*ticket < 0)
@@ -457,7 +473,7 @@ void control_turn(struct control *c, void (*came)(void *arg, unsigned int proc),
 			hear_client(c, &c->client[i]);
 			break;
 		case TICKET:
-			hear_ticket(c, &c->ticket[i], came, arg);
+			hear_ticket(c, i, came, arg);
 			break;
 		}
 	}

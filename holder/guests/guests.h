@@ -22,6 +22,7 @@ struct guests {
 	int netns;                          /* their namespace: a descriptor */
 	uint64_t inode;                     /* ... and its number */
 	int pid;                            /* of one that was in it lately; 0: none is known */
+	int alive;                          /* a pipe; its other end hangs up with them; -1: none */
 	bool mptcp;                         /* their connections are carried on as Multipath TCP */
 	struct sockaddr_storage address[2]; /* theirs, by family; AF_UNSPEC: none */
 };

@@ -16,7 +16,8 @@
  * have closed their standard error.
  *
  * The holder ends when there are no members and no process has a copy of the
- * ticket, or of a ticket that the control socket gave (holder/control/control.c).
+ * ticket, or of a ticket that the control socket gave (holder/control/control.c), and when
+ * there are no guests: these have copies of a pipe's end, which only hangs up.
  * Members alone are not enough to go by: between fork and join, and across exec, a
  * process is not a member, and has the ticket.
  */
@@ -57,7 +58,7 @@
 #define HUGE_NS   1000000000ull
 
 /* What an event is about: the kind above, a process index below. */
-enum kind { SIGNALS = 1, TICKET, CHANNEL, PROCESS, LINK, CONTROL };
+enum kind { SIGNALS = 1, TICKET, ALIVE, CHANNEL, PROCESS, LINK, CONTROL };
 
 #define EVENT(kind, proc) ((uint64_t)(kind) << 32 | (proc))
 
@@ -278,6 +279,10 @@ static bool handle(struct watch *w, uint64_t what)
 	case TICKET:
 		serve_ticket(w);
 		break;
+	case ALIVE:
+		host_sys(SYS_close, w->guests->alive);
+		w->guests->alive = -1;
+		break;
 	case CHANNEL:
 		hear(w, proc);
 		break;
@@ -324,7 +329,7 @@ static int patience(struct watch *w)
 
 	if (control_ending(w->control, &until_end) && (until_look < 0 || until_look > until_end))
 		until_look = until_end;
-	if (!w->v->members && w->v->ticket < 0 && guests_interface(w->guests) && !stays(w) &&
+	if (!w->v->members && w->v->ticket < 0 && w->guests->alive < 0 && guests_interface(w->guests) && !stays(w) &&
 	    (until_look < 0 || until_look > GUESTS_MS))
 		until_look = GUESTS_MS;
 	if (guise_bury_unfinished(w->v->s) && (until_look < 0 || until_look > BURIAL_MS))
@@ -340,7 +345,7 @@ static bool wanted(const struct watch *w)
 	if (stays(w))
 		return true;
 	control_ending(w->control, &until_end);
-	return until_end && (w->v->members || w->v->ticket >= 0 ||
+	return until_end && (w->v->members || w->v->ticket >= 0 || w->guests->alive >= 0 ||
 			     control_has_tickets(w->control) || guests_are_there(w->guests));
 }
 
@@ -372,8 +377,11 @@ int members_serve(struct guise_server *v, struct guests *guests, struct control 
 		return guise_fail(-w.epoll, "no epoll: %s", strerror(-w.epoll));
 	}
 	err = watch_fd(&w, signals, SIGNALS, 0);
-	if (!err)
+	if (!err && v->ticket >= 0)
 		err = watch_fd(&w, v->ticket, TICKET, 0);
+	/* Nothing is read from it: it only hangs up. */
+	if (!err && guests->alive >= 0)
+		err = watch_fd(&w, guests->alive, ALIVE, 0);
 	if (!err)
 		err = watch_links(&w);
 	if (!err && control_fd(control) >= 0)

@@ -253,6 +253,18 @@ func (c *Client) Ticket() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "ticket"), nil
 }
 
+// Alive asks for what says that a guest is there: the stack stays while copies of it are open.
+func (c *Client) Alive() (*os.File, error) {
+	_, fd, err := c.ask("alive")
+	if err != nil {
+		return nil, err
+	}
+	if fd < 0 {
+		return nil, fmt.Errorf("the holder of %s sent no pipe: this process has too many open files", c.id)
+	}
+	return os.NewFile(uintptr(fd), "alive"), nil
+}
+
 // Guests asks for the network namespace of the stack's guests.
 func (c *Client) Guests() (*os.File, error) {
 	_, fd, err := c.ask("guests")

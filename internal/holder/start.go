@@ -36,16 +36,34 @@ const Spawn = "spawn-holder"
 
 // Holder is a running holder.
 type Holder struct {
-	// Ticket is the descriptor that the program inherits: the right to join.
-	// The stack lasts while it has members or copies of the ticket.
+	// Ticket is the descriptor that the program inherits: the right to join; or, where the program
+	// is a guest, a pipe that only says that it is there. The stack lasts while it has members or
+	// copies of it.
 	Ticket *os.File
 
 	reports <-chan report
 }
 
+// Who the program is that a stack is started for.
+type Who string
+
+// The words are options of guise-holder.
+const (
+	Member Who = "--ticket"
+	Guest  Who = "--alive"
+)
+
+// descriptors are the program's and the holder's.
+func (w Who) descriptors() (ours, its *os.File, err error) {
+	if w == Guest {
+		return os.Pipe()
+	}
+	return socketpair(unix.SOCK_SEQPACKET, "ticket")
+}
+
 // Start starts a holder, which builds the stack of that plan on the descriptors of
 // the links. Wait returns the result.
-func Start(plan string, links []*os.File) (h *Holder, err error) {
+func Start(plan string, links []*os.File, who Who) (h *Holder, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the path of this program: %w", err)
@@ -59,7 +77,7 @@ func Start(plan string, links []*os.File) (h *Holder, err error) {
 		return nil, err
 	}
 	defer planFile.Close()
-	ours, its, err := socketpair(unix.SOCK_SEQPACKET, "ticket")
+	ours, its, err := who.descriptors()
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +91,7 @@ func Start(plan string, links []*os.File) (h *Holder, err error) {
 	h = &Holder{Ticket: ours, reports: listen(hear)}
 
 	files := append([]*os.File{planFile, its, say}, links...)
-	cmd := exec.Command(self, Spawn, program, strconv.Itoa(len(files)))
+	cmd := exec.Command(self, Spawn, program, strconv.Itoa(len(files)), string(who))
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = files
 	// A session of its own, so that Ctrl-C in the terminal goes to the program alone.
@@ -91,9 +109,9 @@ func Start(plan string, links []*os.File) (h *Holder, err error) {
 const note = "traces the programs of its stack; guise detach PID lets a debugger at one"
 
 // RunSpawn runs in the process between guise and the holder. args are the path of
-// the holder and how many descriptors it gets, from number 3 on.
+// the holder, how many descriptors it gets, from number 3 on, and what the second of them is.
 func RunSpawn(args []string) error {
-	if len(args) != 2 {
+	if len(args) != 3 {
 		return errors.New("this command is guise's own")
 	}
 	count, err := strconv.Atoi(args[1])
@@ -109,7 +127,7 @@ func RunSpawn(args []string) error {
 		files = append(files, os.NewFile(uintptr(fd), "inherited"))
 	}
 	_, err = os.StartProcess(args[0], []string{args[0],
-		"--plan", strconv.Itoa(planFD), "--ticket", strconv.Itoa(ticketFD), "--status", strconv.Itoa(statusFD), "--note", note},
+		"--plan", strconv.Itoa(planFD), args[2], strconv.Itoa(ticketFD), "--status", strconv.Itoa(statusFD), "--note", note},
 		&os.ProcAttr{Dir: "/", Env: holderEnvironment(os.Environ()), Files: files})
 	return err
 }

@@ -18,7 +18,9 @@ from topology.ends import each_end_comes_by_itself
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.process import eventually
-from topology.side import PYTHON, GuiseSide, HostSide, wait_until_says
+from topology.side import BUILD, PYTHON, GuiseSide, HostSide, wait_until_says
+
+JOINS = BUILD / "test" / "tun" / "joins"  # says whether it can
 
 
 @pytest.fixture
@@ -31,6 +33,18 @@ def pattern(size: int) -> str:
     """What test/tun/web says of as many bytes."""
     whole = bytes(i % 251 for i in range(251)) * (size // 251 + 1)
     return f"{size} {hashlib.sha256(whole[:size]).hexdigest()}"
+
+
+# ---- rights ----
+
+
+def test_a_guest_has_no_right_to_join(guise: GuiseSide, tun: GuiseSide) -> None:
+    """Who is in the stack's memory decides what every member does. A guest inherited the ticket,
+    and joined by it."""
+    member = guise.run("env", "GUISE_PRELOAD=off", JOINS).expect()
+    assert "joined by descriptor" in member.text, member
+    guest = tun.run(JOINS).expect()
+    assert "lets it join" in guest.text, guest
 
 
 # ---- static programs ----

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from topology.namespace import Namespace
 from topology.process import eventually
-from topology.side import PYTHON, GuiseSide, wait_until_says
+from topology.side import BUILD, PYTHON, GuiseSide, wait_until_says
+
+JOINS = BUILD / "test" / "tun" / "joins"  # says whether it can
 
 CONFIG = """
 name = "web"
@@ -91,6 +93,14 @@ def test_a_stack_without_a_place_for_guests_says_what_gives_it_one(
     refused = guise.call("run", "--stack", "web", "--mode", "tunnel", "--", talk)
     assert refused.status == 2 and '"tunnel" is none of' in refused.errors
     guise.call("down", "web").expect()
+
+
+def test_a_guest_of_a_named_stack_has_no_right_to_join(up: GuiseSide) -> None:
+    member = up.call("exec", "web", "--", "env", "GUISE_PRELOAD=off", JOINS).expect()
+    assert "joined by descriptor" in member.text, member
+    guest = up.call("run", "--stack", "web", "--mode", "tun", "--", JOINS).expect()
+    assert "lets it join" in guest.text, guest
+    up.call("down", "web").expect()
 
 
 def test_the_stack_of_a_run_takes_guests_beside_its_own(
