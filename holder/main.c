@@ -52,8 +52,8 @@ struct args {
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: guise-holder --plan FD --ticket|--alive FD --status FD [--note TEXT]\n"
-			"Started by guise run; see docs/plan.md.\n");
+	fprintf(stderr, "usage: guise-holder --plan FD --ticket|--alive FD --status FD "
+			"[--note TEXT]\nStarted by guise run; see docs/plan.md.\n");
 	return 2;
 }
 

@@ -23,11 +23,11 @@
  * A process that may have a ticket may have the namespace, too, and enters it (control.c,
  * `guise run --stack`).
  *
- * Guests are not members, and have no ticket. The stack stays for them while the pipe's end that
- * the first one inherited is open; and also, since programs close descriptors that they do not know,
- * while any process is in their namespace. The end of that namespace cannot be seen at the
- * link, because the tun's descriptor keeps it; so the processes are looked up in /proc, and
- * so are the ports that guests serve.
+ * Guests are not members, and have no ticket. The stack stays for them while the pipe's end
+ * that the first one inherited is open; and also, since programs close descriptors that they
+ * do not know, while any process is in their namespace. The end of that namespace cannot be
+ * seen at the link, because the tun's descriptor keeps it; so the processes are looked up in
+ * /proc, and so are the ports that guests serve.
  */
 #include "holder/guests/guests.h"
 

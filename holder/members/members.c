@@ -329,8 +329,8 @@ static int patience(struct watch *w)
 
 	if (control_ending(w->control, &until_end) && (until_look < 0 || until_look > until_end))
 		until_look = until_end;
-	if (!w->v->members && w->v->ticket < 0 && w->guests->alive < 0 && guests_interface(w->guests) && !stays(w) &&
-	    (until_look < 0 || until_look > GUESTS_MS))
+	if (!w->v->members && w->v->ticket < 0 && w->guests->alive < 0 &&
+	    guests_interface(w->guests) && !stays(w) && (until_look < 0 || until_look > GUESTS_MS))
 		until_look = GUESTS_MS;
 	if (guise_bury_unfinished(w->v->s) && (until_look < 0 || until_look > BURIAL_MS))
 		return BURIAL_MS;

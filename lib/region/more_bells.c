@@ -16,9 +16,9 @@
  * Limits: until then its threads sleep on the bells that it has, and it wakes others by the first
  * ones, which all have. So does a process that gets no descriptors, because it has as many as it
  * may have; it asks again PAUSE_NS later. Another request of the process may take the place of this
- * one. Then it is made again, and of what comes twice one is closed. A vfork child gets none: its descriptors are its own, and the list
- * of them is its parent's. A process whose threads have tables of descriptors of their own
- * (unshare(CLONE_FILES)) gets none from then on.
+ * one. Then it is made again, and of what comes twice one is closed. A vfork child gets none: its
+ * descriptors are its own, and the list of them is its parent's. A process whose threads have
+ * tables of descriptors of their own (unshare(CLONE_FILES)) gets none from then on.
  */
 #include "region/more_bells.h"
 

@@ -88,9 +88,9 @@ int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket)
 	v->ticket = ticket;
 	for (int i = 0; i < GUISE_MAX_PROCS; i++)
 		v->control[i] = -1;
-	ret = ticket < 0 ? 0
-			 : host_sys(SYS_setsockopt, ticket, SOL_SOCKET, SO_PASSCRED, &on,
-				    sizeof(on));
+	ret = ticket < 0
+		      ? 0
+		      : host_sys(SYS_setsockopt, ticket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	if (ret < 0)
 		return guise_fail((int)-ret, "the ticket (descriptor %d) is not a socket: %s",
 				  ticket, strerror((int)-ret));
