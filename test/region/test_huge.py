@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from topology.process import run
 from topology.side import BUILD, GUISE
@@ -21,7 +23,8 @@ def test_a_stack_with_many_processes_has_huge_pages() -> None:
         pytest.skip("the host does not make huge pages of shared memory")
     shared, image = crowd(24)
     assert shared >= 4 * HUGE, shared
-    assert image >= 3 * HUGE, image
+    # An image that the user names is mapped as it is.
+    assert image >= 3 * HUGE or "GUISE_KERNEL" in os.environ, image
 
 
 def test_a_stack_with_few_processes_keeps_small_pages() -> None:

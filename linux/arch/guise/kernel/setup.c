@@ -16,6 +16,7 @@
 #include <linux/mount.h>
 #include <linux/oom.h>
 #include <linux/panic_notifier.h>
+#include <linux/pid.h>
 #include <linux/rcupdate.h>
 #include <linux/reboot.h>
 #include <linux/sched.h>
@@ -182,25 +183,33 @@ const struct seq_operations cpuinfo_op = {
 /* For each slot a shadow task, for each place a leader (shadow.c), and the kernel's own. */
 #define TASKS (GUISE_MAX_SLOTS + GUISE_MAX_PROCS + 1024)
 
-/*
- * Linux allows only as many tasks as fill an eighth of its memory with their stacks: 986 with
- * 256 MiB. This allows as many as the stack has slots and places for. Where there is no memory
- * for all of them, a program gets the error of that.
- */
-static void __init guise_allow_tasks(void)
+static void __init guise_raise(const char *limit)
 {
-	struct rlimit *tasks = &current->signal->rlim[RLIMIT_NPROC];
-	struct file *file = filp_open("/proc/sys/kernel/threads-max", O_WRONLY, 0);
+	struct file *file = filp_open(limit, O_WRONLY, 0);
 	char number[16];
 	loff_t at = 0;
 	int len;
 
-	tasks->rlim_cur = tasks->rlim_max = RLIM_INFINITY;
 	len = snprintf(number, sizeof(number), "%d", TASKS);
 	if (IS_ERR(file) || kernel_write(file, number, len, &at) != len)
-		pr_warn("guise: cannot raise threads-max: the stack has room for fewer threads\n");
+		pr_warn("guise: cannot raise %s: the stack has room for fewer threads\n", limit);
 	if (!IS_ERR(file))
 		fput(file);
+}
+
+/*
+ * Linux allows only as many tasks as fill an eighth of its memory with their stacks: 986 with
+ * 256 MiB; and a small kernel has 4096 pids. This allows as many as the stack has slots and
+ * places for. Where there is no memory for all of them, a program gets the error of that.
+ */
+static void __init guise_allow_tasks(void)
+{
+	struct rlimit *tasks = &current->signal->rlim[RLIMIT_NPROC];
+
+	tasks->rlim_cur = tasks->rlim_max = RLIM_INFINITY;
+	guise_raise("/proc/sys/kernel/threads-max");
+	if (pid_max < TASKS)
+		guise_raise("/proc/sys/kernel/pid_max");
 }
 
 /*
