@@ -43,13 +43,15 @@ NOT_TWINS = {
     "raw": "written in the instructions of x86-64",
 }
 
-# Cases of the preload library, each on the machine's own stack and on guise.
+# Cases of the preload library, each on the machine's own stack and on guise. What they start is
+# busybox, which is static: guise says so.
 TWINS = """
 cp /guest/hosts /guest/resolv.conf /guest/nsswitch.conf /etc/
 while read -r program case; do
     set -- "/guise/test/preload/$program" "$case"
     { "$@"; echo "ended with $?"; } >/tmp/host 2>&1 </dev/null
     { /guise/guise run --link none -- "$@"; echo "ended with $?"; } >/tmp/guise 2>&1 </dev/null
+    sed -i '\\|^guise: /usr/busybox/|d' /tmp/guise
     if ! grep -q '^ended with 0$' /tmp/host; then
         echo "$program $case fails on the host:"
         cat /tmp/host
