@@ -35,7 +35,7 @@ type settings struct {
 	id   string // of the journal
 	file string // the path of the config, or ""
 
-	who       holder.Who        // the program is that the stack is started for
+	who       holder.Who        // what the program is for which the stack is started
 	tun       bool              // the program is a guest, or may be
 	namespace *guests.Namespace // its own, once it is made
 

@@ -244,6 +244,8 @@ static void answer_status(struct control *c, int client)
 /* The program's end of a ticket, or of a pipe for a guest; -errno. */
 static int make_ticket(struct control *c, bool of_guest)
 {
+	/* Of a pipe the guest has the end that only reads. */
+	const int ours = of_guest, theirs = !of_guest;
 	int pair[2], i = 0, on = 1;
 	long ret;
 
@@ -265,24 +267,18 @@ static int make_ticket(struct control *c, bool of_guest)
 		return guise_fail((int)-ret, "no %s: %s",
 				  of_guest ? "pipe for a guest" : "socket pair for a ticket",
 				  strerror((int)-ret));
-	if (of_guest) { /* the guest's is the one that only reads */
-		const int reads = pair[0];
-
-		pair[0] = pair[1];
-		pair[1] = reads;
-	} else {
-		host_sys(SYS_setsockopt, pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-	}
-	ret = watch(c, pair[0], EVENT(TICKET, (unsigned int)i));
+	if (!of_guest)
+		host_sys(SYS_setsockopt, pair[ours], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	ret = watch(c, pair[ours], EVENT(TICKET, (unsigned int)i));
 	if (ret < 0) {
 		host_sys(SYS_close, pair[0]);
 		host_sys(SYS_close, pair[1]);
 		return guise_fail((int)-ret, "cannot watch a ticket: %s", strerror((int)-ret));
 	}
-	c->ticket[i] = pair[0];
+	c->ticket[i] = pair[ours];
 	c->of_guest[i] = of_guest;
 	c->tickets++;
-	return pair[1];
+	return pair[theirs];
 }
 
 static void answer_ticket(struct control *c, int client, bool of_guest)
@@ -337,8 +333,10 @@ static void answer_request(struct control *c, int client, const char *request)
 
 	if (!strcmp(request, "status")) {
 		answer_status(c, client);
-	} else if (!strcmp(request, "ticket") || !strcmp(request, "alive")) {
-		answer_ticket(c, client, *request == 'a');
+	} else if (!strcmp(request, "ticket")) {
+		answer_ticket(c, client, false);
+	} else if (!strcmp(request, "alive")) {
+		answer_ticket(c, client, true);
 	} else if (!strcmp(request, "guests")) {
 		answer_guests(c, client);
 	} else if (!strcmp(request, "keep")) {

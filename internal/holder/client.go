@@ -241,41 +241,26 @@ func (s Stack) ending() bool {
 	return text == "" || json.Unmarshal([]byte(text), &status) == nil && status.Ending && status.Members == 0
 }
 
-// Ticket asks for the right to join the stack.
-func (c *Client) Ticket() (*os.File, error) {
-	_, fd, err := c.ask("ticket")
+// descriptor asks for something that comes as a descriptor.
+func (c *Client) descriptor(request, name string) (*os.File, error) {
+	_, fd, err := c.ask(request)
 	if err != nil {
 		return nil, err
 	}
 	if fd < 0 {
-		return nil, fmt.Errorf("the holder of %s sent no ticket: this process has too many open files", c.id)
+		return nil, fmt.Errorf("the holder of %s sent no %s: this process has too many open files", c.id, name)
 	}
-	return os.NewFile(uintptr(fd), "ticket"), nil
+	return os.NewFile(uintptr(fd), name), nil
 }
+
+// Ticket asks for the right to join the stack.
+func (c *Client) Ticket() (*os.File, error) { return c.descriptor("ticket", "ticket") }
 
 // Alive asks for what says that a guest is there: the stack stays while copies of it are open.
-func (c *Client) Alive() (*os.File, error) {
-	_, fd, err := c.ask("alive")
-	if err != nil {
-		return nil, err
-	}
-	if fd < 0 {
-		return nil, fmt.Errorf("the holder of %s sent no pipe: this process has too many open files", c.id)
-	}
-	return os.NewFile(uintptr(fd), "alive"), nil
-}
+func (c *Client) Alive() (*os.File, error) { return c.descriptor("alive", "pipe") }
 
 // Guests asks for the network namespace of the stack's guests.
-func (c *Client) Guests() (*os.File, error) {
-	_, fd, err := c.ask("guests")
-	if err != nil {
-		return nil, err
-	}
-	if fd < 0 {
-		return nil, fmt.Errorf("the holder of %s sent no namespace: this process has too many open files", c.id)
-	}
-	return os.NewFile(uintptr(fd), "namespace"), nil
-}
+func (c *Client) Guests() (*os.File, error) { return c.descriptor("guests", "namespace") }
 
 // Keep has the stack stay when its last program leaves.
 func (c *Client) Keep() error {

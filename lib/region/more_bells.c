@@ -32,7 +32,6 @@
 #include "region/vcpu.h"
 
 #include <string.h>
-#include <sys/socket.h>
 
 _Static_assert(GUISE_BELLS <= GUISE_MESSAGE_FDS, "one message carries them");
 

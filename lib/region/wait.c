@@ -427,11 +427,10 @@ static void look_at_pump(struct guise_stack *s, uint64_t then)
 }
 
 /* The bell that rang, or GUISE_NO_BELL. */
-static int sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, uint64_t deadline,
-		    struct guise_pollset *ps)
+static int sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, bool devices,
+		    uint64_t deadline, struct guise_pollset *ps)
 {
 	uint32_t word = GUISE_WORD_SPIN;
-	bool devices = lead && has_devices(s);
 	bool simulated = s->region->clock_mode == GUISE_CLOCK_SIM;
 	/* One that has no timer would not hear that the holder is gone. */
 	bool poll = ps || devices || (lead && deadline == NEVER && s->alive >= 0);
@@ -467,6 +466,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	struct guise_region *r = s->region;
 	bool background = in_background || s->sandboxed;
 	bool lead = !background && (!r->vcpu->leader || r->vcpu->leader == r->vcpu->pump_slot);
+	bool devices = lead && has_devices(s);
 	uint64_t deadline = guise_leader_deadline(r);
 	int rang = GUISE_NO_BELL;
 	bool alone = true;
@@ -483,7 +483,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	}
 	if (lead) {
 		r->vcpu->leader = slot->id;
-		deadline = leave_clock(r->vcpu, deadline, ps || has_devices(s));
+		deadline = leave_clock(r->vcpu, deadline, ps || devices);
 		r->vcpu->leader_tx = __atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED);
 		r->vcpu->activity++;
 	} else if (!background) {
@@ -497,7 +497,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	guise_bells_keep_up(s, slot, alone);
 
 	if (!guise_signals_deferred())
-		rang = sleep_on(s, slot, lead, deadline, ps);
+		rang = sleep_on(s, slot, lead, devices, deadline, ps);
 
 	if (!guise_lock(s, slot))
 		return false;
