@@ -220,69 +220,85 @@ int guise_region_write(const struct guise_stack *s, const void *data, size_t n, 
 	return guise_fail(done < 0 ? (int)-done : ENOSPC, "no memory for the region");
 }
 
-/* Step 3, on the file: nothing is mapped yet. */
+/* Where the relocations lie in the image's file, and their number of bytes; false: none. */
+static bool relocations(int fd, const struct guise_image_file *im, const Elf64_Phdr *dyn,
+			uint64_t *offset, uint64_t *bytes)
+{
+	uint64_t at = 0, n = 0, i;
+	Elf64_Dyn d;
+
+	for (i = 0; i + sizeof(d) <= dyn->p_filesz; i += sizeof(d)) {
+		if (host_sys(SYS_pread64, fd, &d, sizeof(d), dyn->p_offset + i) != sizeof(d))
+			return false;
+		if (d.d_tag == DT_RELA)
+			at = d.d_un.d_ptr;
+		else if (d.d_tag == DT_RELASZ)
+			n = d.d_un.d_val;
+	}
+	/* The address is of a segment that is only read. */
+	for (i = 0; i < im->eh.e_phnum; i++) {
+		const Elf64_Phdr *p = &im->ph[i];
+
+		if (p->p_type != PT_LOAD || at < p->p_vaddr || at - p->p_vaddr >= p->p_filesz)
+			continue;
+		*offset = p->p_offset + (at - p->p_vaddr);
+		*bytes = n;
+		return n <= p->p_filesz - (at - p->p_vaddr);
+	}
+	return false;
+}
+
+/* Writes the addresses into the data, which lies in the region; false: one is not of the data. */
+static bool relocate(const Elf64_Rela *rel, uint64_t n, const Elf64_Phdr *data, uint64_t base)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t at = rel[i].r_offset, value = base + (uint64_t)rel[i].r_addend;
+
+		/* Room that the linker left over: NONE is 0 on all processors. */
+		if (!ELF64_R_TYPE(rel[i].r_info))
+			continue;
+		if (ELF64_R_TYPE(rel[i].r_info) != guise_isa_relative || at < data->p_vaddr ||
+		    at - data->p_vaddr > data->p_filesz - sizeof(value))
+			return false;
+		memcpy((void *)(base + at), &value, sizeof(value));
+	}
+	return true;
+}
+
+/* Step 3: the region is mapped, and its data is all zero. */
 int guise_image_load(struct guise_stack *s, const struct guise_image_file *im, uint64_t base)
 {
 	const Elf64_Phdr *data = NULL, *dyn = NULL;
-	uint64_t rela = 0, relasz = 0, i;
-	Elf64_Rela *rel = NULL;
-	Elf64_Dyn d;
-	char *copy = NULL;
-	int err = -ENOEXEC;
+	uint64_t offset, bytes, before;
+	bool done = false;
+	long at;
 
-	for (i = 0; i < im->eh.e_phnum; i++) {
+	for (unsigned int i = 0; i < im->eh.e_phnum; i++) {
 		if (im->ph[i].p_type == PT_LOAD && im->ph[i].p_flags & PF_W)
 			data = &im->ph[i];
 		if (im->ph[i].p_type == PT_DYNAMIC)
 			dyn = &im->ph[i];
 	}
-	if (!data || !dyn || data->p_filesz < sizeof(uint64_t) || dyn->p_vaddr < data->p_vaddr ||
-	    dyn->p_vaddr - data->p_vaddr > data->p_filesz ||
-	    dyn->p_filesz > data->p_filesz - (dyn->p_vaddr - data->p_vaddr))
+	if (!data || !dyn || data->p_filesz < sizeof(uint64_t) || data->p_vaddr < GUISE_OFF_DATA ||
+	    !relocations(s->image_fd, im, dyn, &offset, &bytes))
 		goto bad;
-	copy = malloc(data->p_filesz);
-	if (!copy || host_sys(SYS_pread64, s->image_fd, copy, data->p_filesz, data->p_offset) !=
-			     (long)data->p_filesz)
+	at = host_sys(SYS_pread64, s->image_fd, base + data->p_vaddr, data->p_filesz,
+		      data->p_offset);
+	if (at == -EFAULT)
+		return guise_fail(ENOMEM, "no memory for the region");
+	if (at != (long)data->p_filesz)
 		goto bad;
-	for (i = 0; i + sizeof(d) <= dyn->p_filesz; i += sizeof(d)) {
-		memcpy(&d, copy + (dyn->p_vaddr - data->p_vaddr) + i, sizeof(d));
-		if (d.d_tag == DT_RELA)
-			rela = d.d_un.d_ptr;
-		else if (d.d_tag == DT_RELASZ)
-			relasz = d.d_un.d_val;
-	}
-	/* Their file offset: they lie in a segment that is only read. */
-	for (i = 0; i < im->eh.e_phnum && !rel; i++)
-		if (im->ph[i].p_type == PT_LOAD && rela >= im->ph[i].p_vaddr &&
-		    rela < im->ph[i].p_vaddr + im->ph[i].p_filesz) {
-			if (relasz > im->ph[i].p_vaddr + im->ph[i].p_filesz - rela)
-				goto bad;
-			rel = malloc(relasz);
-			if (!rel || host_sys(SYS_pread64, s->image_fd, rel, relasz,
-					     im->ph[i].p_offset + (rela - im->ph[i].p_vaddr)) !=
-					    (long)relasz)
-				goto bad;
-		}
-	if (!rel)
+	/* A mapping begins at a page. */
+	before = offset % GUISE_HOST_PAGE_MAX;
+	at = host_sys(SYS_mmap, 0, bytes + before, PROT_READ, MAP_PRIVATE, s->image_fd,
+		      offset - before);
+	if (at < 0)
 		goto bad;
-	for (i = 0; i < relasz / sizeof(*rel); i++) {
-		uint64_t at = rel[i].r_offset - data->p_vaddr,
-			 value = base + (uint64_t)rel[i].r_addend;
-
-		/* Room that the linker left over: NONE is 0 on all processors. */
-		if (!ELF64_R_TYPE(rel[i].r_info))
-			continue;
-		if (ELF64_R_TYPE(rel[i].r_info) != guise_isa_relative ||
-		    at > data->p_filesz - sizeof(value))
-			goto bad;
-		memcpy(copy + at, &value, sizeof(value));
-	}
-	err = guise_region_write(s, copy, data->p_filesz, data->p_vaddr);
-	goto out;
+	done = relocate((const Elf64_Rela *)(at + (long)before), bytes / sizeof(Elf64_Rela), data,
+			base);
+	host_sys(SYS_munmap, at, bytes + before);
+	if (done)
+		return 0;
 bad:
-	err = guise_fail(ENOEXEC, "the kernel image cannot be relocated: is it complete?");
-out:
-	free(copy);
-	free(rel);
-	return err;
+	return guise_fail(ENOEXEC, "the kernel image cannot be relocated: is it complete?");
 }
