@@ -26,9 +26,9 @@ static void add(struct nft_batch *b, struct guise_nl *m)
 	b->len += m->len;
 }
 
-static void begin(struct guise_nl *m, int type, uint16_t flags)
+static void begin(struct guise_nl *m, const struct nft_batch *b, int type, uint16_t flags)
 {
-	struct nfgenmsg body = { .nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0 };
+	struct nfgenmsg body = { .nfgen_family = b->family, .version = NFNETLINK_V0 };
 
 	guise_nl_begin(m, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), flags, &body, sizeof(body));
 }
@@ -48,15 +48,16 @@ void nft_be32(struct guise_nl *m, uint16_t type, uint32_t value)
 	guise_nl_u32(m, type, htonl(value));
 }
 
-void nft_begin(struct nft_batch *b, const char *table)
+void nft_begin(struct nft_batch *b, uint8_t family, const char *table)
 {
 	struct guise_nl m;
 
 	b->table = table;
+	b->family = family;
 	b->len = 0;
 	b->full = false;
 	add_mark(b, NFNL_MSG_BATCH_BEGIN);
-	begin(&m, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+	begin(&m, b, NFT_MSG_NEWTABLE, NLM_F_CREATE);
 	guise_nl_str(&m, NFTA_TABLE_NAME, table);
 	add(b, &m);
 }
@@ -67,7 +68,7 @@ void nft_chain(struct nft_batch *b, const char *name, const char *type, uint32_t
 	struct guise_nl m;
 	size_t nest;
 
-	begin(&m, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	begin(&m, b, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
 	guise_nl_str(&m, NFTA_CHAIN_TABLE, b->table);
 	guise_nl_str(&m, NFTA_CHAIN_NAME, name);
 	nest = guise_nl_nest(&m, NEST(NFTA_CHAIN_HOOK), NULL, 0);
@@ -79,9 +80,19 @@ void nft_chain(struct nft_batch *b, const char *name, const char *type, uint32_t
 	add(b, &m);
 }
 
+void nft_plain_chain(struct nft_batch *b, const char *name)
+{
+	struct guise_nl m;
+
+	begin(&m, b, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	guise_nl_str(&m, NFTA_CHAIN_TABLE, b->table);
+	guise_nl_str(&m, NFTA_CHAIN_NAME, name);
+	add(b, &m);
+}
+
 void nft_rule_begin(struct nft_rule *r, const struct nft_batch *b, const char *chain)
 {
-	begin(&r->m, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+	begin(&r->m, b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
 	guise_nl_str(&r->m, NFTA_RULE_TABLE, b->table);
 	guise_nl_str(&r->m, NFTA_RULE_CHAIN, chain);
 	r->list = guise_nl_nest(&r->m, NEST(NFTA_RULE_EXPRESSIONS), NULL, 0);
@@ -240,7 +251,7 @@ void nft_address_is(struct nft_rule *r, int k, bool destination, const void *add
 		nft_payload_is(r, NFT_PAYLOAD_NETWORK_HEADER, destination ? 16 : 12, addr, 4);
 }
 
-void nft_verdict(struct nft_rule *r, uint32_t code)
+static void decide(struct nft_rule *r, uint32_t code, const char *chain)
 {
 	size_t data, verdict;
 
@@ -249,9 +260,21 @@ void nft_verdict(struct nft_rule *r, uint32_t code)
 	data = guise_nl_nest(&r->m, NEST(NFTA_IMMEDIATE_DATA), NULL, 0);
 	verdict = guise_nl_nest(&r->m, NEST(NFTA_DATA_VERDICT), NULL, 0);
 	nft_be32(&r->m, NFTA_VERDICT_CODE, code);
+	if (chain)
+		guise_nl_str(&r->m, NFTA_VERDICT_CHAIN, chain);
 	guise_nl_end(&r->m, verdict);
 	guise_nl_end(&r->m, data);
 	nft_expression_end(r);
+}
+
+void nft_verdict(struct nft_rule *r, uint32_t code)
+{
+	decide(r, code, NULL);
+}
+
+void nft_go_to(struct nft_rule *r, const char *chain)
+{
+	decide(r, (uint32_t)NFT_GOTO, chain);
 }
 
 /* The kernel answers each message; the first error is the one that counts. */

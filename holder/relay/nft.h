@@ -27,19 +27,22 @@
 /* All messages of one transaction. */
 struct nft_batch {
 	const char *table;
+	uint8_t family; /* NFPROTO_INET or NFPROTO_ARP */
 	size_t len;
 	bool full;
 	char buf[48 << 10];
 };
 
 /* Begins a transaction that makes the table, if it is not there. */
-void nft_begin(struct nft_batch *b, const char *table);
+void nft_begin(struct nft_batch *b, uint8_t family, const char *table);
 /* Sends it: 0, or -errno with a sentence that begins with what. */
 int nft_commit(struct guise_stack *s, struct nft_batch *b, const char *what);
 
 /* A chain of the table: type "filter" or "nat". */
 void nft_chain(struct nft_batch *b, const char *name, const char *type, uint32_t hook, int priority,
 	       uint32_t policy);
+/* One to which only rules lead (nft_go_to). */
+void nft_plain_chain(struct nft_batch *b, const char *name);
 
 /* A rule and its list of expressions, while it is written. */
 struct nft_rule {
@@ -77,5 +80,7 @@ void nft_address_is(struct nft_rule *r, int k, bool destination, const void *add
 
 /* What becomes of the packet. */
 void nft_verdict(struct nft_rule *r, uint32_t code);
+/* The chain decides, and none of the rules that follow here. */
+void nft_go_to(struct nft_rule *r, const char *chain);
 
 #endif

@@ -20,7 +20,10 @@
  * stack (over lo), or a guest.
  *
  * At most MOST requests are in the queue; further ones are dropped, and TCP repeats
- * them. One that was let through and then not accepted is given up after a while.
+ * them, or they displace the oldest, if that has been there for SOON_MS. One that was let
+ * through and then not accepted is given up after a while. Each
+ * packet comes to the queue once, whatever becomes of it after that (ruleset.c); and
+ * each turn takes ROUNDS of them, so that no flood keeps the thread from its end.
  */
 #include "holder/relay/outward.h"
 
@@ -43,7 +46,9 @@
 
 #define MOST        4096
 #define PATIENCE_MS 20000
+#define SOON_MS     1000
 #define HEADERS     128 /* of a packet, that are looked at */
+#define ROUNDS      64  /* of requests in one turn: the clock and the other ends have theirs */
 #define QUEUE_BYTES (8 << 20)
 
 struct pending {
@@ -279,6 +284,55 @@ static long connect_onward(struct pending *p, uint32_t interface)
 	return end_call(&p->onward, connect, &t.to, address_length(&t.to), 0, 0, 0);
 }
 
+/* From now on the connection is a stream (stream.c). */
+static void join(struct pending *p, const struct end *accepted)
+{
+	struct end onward = p->onward;
+
+	p->onward.fd = -1;
+	if (p->to_guest)
+		stream_join(&onward, accepted, false);
+	else
+		stream_join(accepted, &onward, false);
+	give_up(p);
+}
+
+static void join_resolver(struct pending *p)
+{
+	struct end questions = p->questions;
+
+	end_watch(&questions, 0);
+	p->questions.fd = -1;
+	join(p, &questions);
+}
+
+/* Its time is over. */
+static void expire(struct pending *p)
+{
+	if (p->questions.fd >= 0) {
+		join_resolver(p);
+		return;
+	}
+	if (!p->connected)
+		verdict(relay_of(p->onward.engine), p->packet, 0);
+	give_up(p);
+}
+
+/* Whether there is room for a request; if not, the one that has been there for longest gives its
+ * place up, unless all have come just now. */
+static bool has_room(struct relay *r)
+{
+	struct pending *oldest;
+
+	if (r->pending.n >= MOST) {
+		oldest = list_of(r->pendings.prev, struct pending, place);
+		if (r->engine.now - oldest->since < SOON_MS)
+			return false;
+		expire(oldest);
+	}
+	return r->engine.n_streams < r->engine.most_streams;
+}
+
 static void question_ready(struct end *e, uint32_t events);
 
 static void request(struct relay *r, uint32_t packet, uint32_t interface,
@@ -291,7 +345,7 @@ static void request(struct relay *r, uint32_t packet, uint32_t interface,
 		verdict(r, packet, p->connected ? RULESET_GO : 0);
 		return;
 	}
-	if (r->pending.n < MOST && r->engine.n_streams < r->engine.most_streams)
+	if (has_room(r))
 		p = calloc(1, sizeof(*p));
 	if (!p) {
 		verdict(r, packet, 0);
@@ -386,10 +440,14 @@ static void queue_ready(struct end *e, uint32_t events)
 	long n;
 
 	(void)events;
-	while ((n = end_call(e, recvfrom, buf, sizeof(buf), MSG_DONTWAIT, 0, 0)) > 0)
+	for (int i = 0; i < ROUNDS; i++) {
+		n = end_call(e, recvfrom, buf, sizeof(buf), MSG_DONTWAIT, 0, 0);
+		if (n <= 0)
+			return;
 		for (h = (void *)buf; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n))
 			if (h->nlmsg_type == (NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET))
 				queued(relay_of(e->engine), h);
+	}
 }
 
 static int open_queue(struct relay *r)
@@ -417,28 +475,6 @@ static int open_queue(struct relay *r)
 }
 
 /* ---- what comes out of it ------------------------------------------------------- */
-
-/* From now on the connection is a stream (stream.c). */
-static void join(struct pending *p, const struct end *accepted)
-{
-	struct end onward = p->onward;
-
-	p->onward.fd = -1;
-	if (p->to_guest)
-		stream_join(&onward, accepted, false);
-	else
-		stream_join(accepted, &onward, false);
-	give_up(p);
-}
-
-static void join_resolver(struct pending *p)
-{
-	struct end questions = p->questions;
-
-	end_watch(&questions, 0);
-	p->questions.fd = -1;
-	join(p, &questions);
-}
 
 /*
  * To a name server: as long as each question that comes is one that is answered here, it
@@ -488,7 +524,7 @@ static void listener_ready(struct end *e, uint32_t events)
 	struct pending *p;
 
 	(void)events;
-	for (;;) {
+	for (int i = 0; i < ROUNDS; i++) {
 		socklen_t len = sizeof(client), dst_len = sizeof(dst);
 		struct end accepted;
 		long fd;
@@ -545,23 +581,16 @@ static int open_listener(struct end *e, int k, int type, uint16_t *port)
 
 int outward_begin(struct relay *r)
 {
-	uint16_t stream_port[2], datagram_port[2];
 	int err = open_queue(r);
 
 	for (int k = 0; k < 2 && !err; k++) {
 		end_init(&r->listener[k], &r->engine, true, -1, NULL, listener_ready);
 		end_init(&r->datagrams[k], &r->engine, true, -1, NULL, datagram_outward);
-		err = open_listener(&r->listener[k], k, SOCK_STREAM, &stream_port[k]);
+		err = open_listener(&r->listener[k], k, SOCK_STREAM, &r->stream_port[k]);
 		if (!err)
-			err = open_listener(&r->datagrams[k], k, SOCK_DGRAM, &datagram_port[k]);
+			err = open_listener(&r->datagrams[k], k, SOCK_DGRAM, &r->datagram_port[k]);
 	}
-	if (err)
-		return guise_fail(-err, "the sockets of the relays: %s", strerror(-err));
-	for (unsigned int i = 0; i < r->maps && !err; i++)
-		err = ruleset_local(r->engine.s, &r->map[i].from);
-	if (!err && guests_interface(&r->guests))
-		err = guests_begin(&r->guests, r->engine.s);
-	return err ? err : ruleset_apply(r, stream_port, datagram_port);
+	return err ? guise_fail(-err, "the sockets of the relays: %s", strerror(-err)) : 0;
 }
 
 void outward_sweep(struct relay *r)
@@ -570,12 +599,8 @@ void outward_sweep(struct relay *r)
 		struct pending *p = list_of(at, struct pending, place);
 
 		next = at->next;
-		if (!p->connected || r->engine.now - p->since <= PATIENCE_MS)
-			continue;
-		if (p->questions.fd >= 0)
-			join_resolver(p);
-		else
-			give_up(p);
+		if (p->connected && r->engine.now - p->since > PATIENCE_MS)
+			expire(p);
 	}
 }
 

@@ -5,7 +5,7 @@
 
 #include "holder/relay/relay.h"
 
-/* Sets up the queue, the listeners and the rules; 0 or -errno with a sentence. */
+/* Opens the queue and the listeners; 0 or -errno with a sentence. */
 int outward_begin(struct relay *r);
 /* Gives up what has waited for too long. */
 void outward_sweep(struct relay *r);

@@ -232,9 +232,43 @@ static const struct engine_ops ops = {
 	.server = publication_server,
 };
 
+/* The addresses that stand for the host's. Two of the maps may have the same one. */
+static void find_hosts(struct relay *r)
+{
+	struct sockaddr_storage *a;
+
+	for (unsigned int i = 0; i < r->maps; i++) {
+		a = &r->hosts[r->n_hosts++];
+		*a = r->map[i].from;
+		((struct sockaddr_in *)a)->sin_port = 0;
+		for (unsigned int k = 0; k + 1 < r->n_hosts; k++)
+			if (!memcmp(a, &r->hosts[k], sizeof(*a))) {
+				r->n_hosts--;
+				break;
+			}
+	}
+	if (!r->publications)
+		return;
+	parse(RELAY_SOURCE4, &r->hosts[r->n_hosts++]);
+	parse(RELAY_SOURCE6, &r->hosts[r->n_hosts++]);
+}
+
+/* The rules come first: from then on these addresses are not for the wire. */
+static int lead_here(struct relay *r)
+{
+	int err;
+
+	find_hosts(r);
+	err = ruleset_apply(r);
+	for (unsigned int i = 0; i < r->n_hosts && !err; i++)
+		err = ruleset_local(r->engine.s, &r->hosts[i]);
+	if (!err && guests_interface(&r->guests))
+		err = guests_begin(&r->guests, r->engine.s);
+	return err;
+}
+
 static int begin(struct relay *r, struct guise_stack *s)
 {
-	struct sockaddr_storage own;
 	int err, fd;
 
 	r->engine.ops = &ops;
@@ -255,14 +289,8 @@ static int begin(struct relay *r, struct guise_stack *s)
 		if (!err)
 			err = outward_begin(r);
 	}
-	if (r->publications) {
-		for (int k = 0; k < 2 && !err; k++) {
-			const char *source = k ? RELAY_SOURCE6 : RELAY_SOURCE4;
-
-			parse(source, &own);
-			err = ruleset_local(s, &own);
-		}
-	}
+	if (!err)
+		err = lead_here(r);
 	for (unsigned int i = 0; i < r->publications && !err; i++) {
 		err = publication_begin(r->publication[i]);
 		if (err)

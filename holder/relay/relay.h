@@ -45,10 +45,15 @@ struct relay {
 	unsigned int locals4, locals6;
 	struct guests guests;
 
+	/* All addresses of the stack that stand for the host's: not for the wire (ruleset.c). */
+	struct sockaddr_storage hosts[RELAY_MAPS + 2];
+	unsigned int n_hosts;
+
 	struct resolvers resolvers;
 
 	/* outward.c; index 0: IPv4, 1: IPv6 */
 	struct end queue, listener[2], datagrams[2];
+	uint16_t stream_port[2], datagram_port[2]; /* of these, network order */
 	struct table pending; /* by client and destination, whose scopes are not known */
 	struct list pendings;
 	uint64_t swept;

@@ -16,8 +16,7 @@
 /* The address is the stack's own, without being on an interface. */
 int ruleset_local(struct guise_stack *s, const struct sockaddr_storage *addr);
 
-/* The rules for all maps of r; the ports (network order) of its listeners, by family. */
-int ruleset_apply(const struct relay *r, const uint16_t stream_port[2],
-		  const uint16_t datagram_port[2]);
+/* The rules for all maps, published ports and guests of r. */
+int ruleset_apply(const struct relay *r);
 
 #endif
