@@ -18,11 +18,15 @@
  * 6 undo	the plan's program undoes what was changed on the host; then the
  *		status says "summary ..." and closes
  *
+ * 5 and 6 have deadlines (deadline.c): after that, 5 is left as it is, and the program
+ * of 6 is killed.
+ *
  * An error in 1 to 3 is said on the status as "error LINE: sentence" (line 0:
  * not the plan's fault), and the holder goes on to 6 with exit status 1.
  * docs/plan.md describes the plan and the descriptors.
  */
 #include "holder/control/control.h"
+#include "holder/deadline.h"
 #include "holder/drain.h"
 #include "holder/guests/enter.h"
 #include "holder/members/members.h"
@@ -44,7 +48,11 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define END_SECONDS  10 /* for each look whether all is delivered, and for the end of all threads */
+#define UNDO_SECONDS 20 /* which waits for up to 10 s for another guise */
 
 struct args {
 	int plan, ticket, alive, status;
@@ -167,6 +175,56 @@ static int begin(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Waits for a child to end; one that takes too long is killed. */
+static bool await(pid_t pid, int *how)
+{
+	const uint64_t until = guise_host_now() + UNDO_SECONDS * 1000000000ull;
+	const struct timespec look = { 0, 5000000 };
+	pid_t got;
+
+	while (!(got = waitpid(pid, how, WNOHANG)) || (got < 0 && errno == EINTR)) {
+		if (guise_host_now() > until)
+			kill(pid, SIGKILL);
+		nanosleep(&look, NULL);
+	}
+	return got == pid;
+}
+
+/* Stage 6. The program gets none of our signals, and no descriptor of ours. */
+static bool undo(const struct plan *p)
+{
+	int how;
+	pid_t pid;
+
+	if (!p->undo_program)
+		return true;
+	pid = fork();
+	if (!pid) {
+		sigset_t none;
+
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		signal(SIGPIPE, SIG_DFL);
+		unsetenv("LD_PRELOAD");
+		unsetenv("GUISE_STACK");
+		execl(p->undo_program, p->undo_program, "undo", p->undo_journal, (char *)NULL);
+		_exit(127);
+	}
+	if (pid > 0 && await(pid, &how) && WIFEXITED(how) && !WEXITSTATUS(how))
+		return true;
+	fprintf(stderr, "guise-holder: \"%s undo %s\" failed; run it again to clean up the host\n",
+		p->undo_program, p->undo_journal);
+	return false;
+}
+
+/* Stage 5 does not come to its end. What this process has goes with it. */
+static void by_force(void *arg)
+{
+	fprintf(stderr, "guise-holder: the stack's end takes too long; it is ended by force\n");
+	undo(arg);
+	_exit(1);
+}
+
 /* Stages 3 to 5; true when all went well. */
 static bool live(struct plan *p, const struct args *a, int signals, char **json)
 {
@@ -174,6 +232,7 @@ static bool live(struct plan *p, const struct args *a, int signals, char **json)
 	int line = plan_apply(p), err = 0, ms;
 	bool cut;
 
+	deadline_init(END_SECONDS, by_force, p);
 	if (line) {
 		say_error(a->status, line);
 	} else {
@@ -198,6 +257,7 @@ static bool live(struct plan *p, const struct args *a, int signals, char **json)
 			control_end(p->control);
 			if (!cut && !server.members)
 				drain(p->s, p->relay, p->control, signals);
+			deadline_renew();
 			*json = summary(&server, cut, guests_interface(&p->relay->guests));
 			control_silence(p->control);
 			relay_stop(p->relay);
@@ -205,40 +265,12 @@ static bool live(struct plan *p, const struct args *a, int signals, char **json)
 		}
 	}
 	if (p->s) {
+		deadline_renew();
 		guise_links_end(p->s);
 		guise_leave(p->s);
 	}
+	deadline_met();
 	return !line && !err;
-}
-
-/* Stage 6. The program gets none of our signals, and no descriptor of ours. */
-static bool undo(const struct plan *p)
-{
-	int how;
-	pid_t pid;
-
-	if (!p->undo_program)
-		return true;
-	pid = fork();
-	if (!pid) {
-		sigset_t none;
-
-		sigemptyset(&none);
-		sigprocmask(SIG_SETMASK, &none, NULL);
-		signal(SIGPIPE, SIG_DFL);
-		unsetenv("LD_PRELOAD");
-		unsetenv("GUISE_STACK");
-		execl(p->undo_program, p->undo_program, "undo", p->undo_journal, (char *)NULL);
-		_exit(127);
-	}
-	while (pid > 0 && waitpid(pid, &how, 0) < 0)
-		if (errno != EINTR)
-			pid = -1;
-	if (pid > 0 && WIFEXITED(how) && !WEXITSTATUS(how))
-		return true;
-	fprintf(stderr, "guise-holder: \"%s undo %s\" failed; run it again to clean up the host\n",
-		p->undo_program, p->undo_journal);
-	return false;
 }
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -143,6 +144,9 @@ func keep(path string) error {
 	return c.Keep()
 }
 
+// nftTime is how long nft may take for a ruleset.
+const nftTime = 60 * time.Second
+
 // filter has nft, joined to the stack, take the ruleset in.
 func (s *settings) filter(h *holder.Holder, stop <-chan os.Signal) error {
 	if s.nftables == "" {
@@ -178,6 +182,10 @@ func (s *settings) filter(h *holder.Holder, stop <-chan os.Signal) error {
 		cmd.Process.Kill()
 		<-done
 		return interrupted(caught)
+	case <-time.After(nftTime):
+		cmd.Process.Kill()
+		<-done
+		return fmt.Errorf("%s: %s did not end within %v", s.nftablesAt, nft, nftTime)
 	}
 	if err != nil {
 		return usage("%s: nft does not take it (%w): %s", s.nftablesAt, err, strings.TrimSpace(said.String()))

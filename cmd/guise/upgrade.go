@@ -108,7 +108,7 @@ func (s *settings) replace(old holder.Stack, drain time.Duration) error {
 		return err
 	}
 	stop := catchSignals(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	err = awaitEnd(c, s.Name, drain, stop, s.Name+" goes on ending by itself, and there will be no new one; guise up starts one")
+	err = awaitEnd(c, s.Name, drain+deliveryTime, stop, s.Name+" goes on ending by itself, and there will be no new one; guise up starts one")
 	if err != nil {
 		return err
 	}

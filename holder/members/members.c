@@ -23,6 +23,8 @@
  */
 #include "holder/members/members.h"
 
+#include "holder/deadline.h"
+
 #include "holder/guests/guests.h"
 #include "holder/members/outside.h"
 #include "holder/members/tracer.h"
@@ -399,6 +401,7 @@ int members_serve(struct guise_server *v, struct guests *guests, struct control 
 		if (n > 0)
 			going = handle(&w, ev.data.u64);
 	}
+	deadline_renew();
 	for (int i = 0; i < GUISE_MAX_PROCS; i++)
 		if (w.pidfd[i] >= 0)
 			host_sys(SYS_close, w.pidfd[i]);

@@ -285,12 +285,18 @@ func (c *Client) Down(drain time.Duration) (members int, err error) {
 	return strconv.Atoi(number)
 }
 
-// WaitForEnd waits until the holder has ended, and has undone everything.
+// WaitForEnd waits until the holder has ended, and has undone everything; ErrTime if that takes
+// longer. An answer that comes late is not the end.
 func (c *Client) WaitForEnd(patience time.Duration, stop <-chan os.Signal) error {
 	ended := make(chan error, 1)
 	go func() {
-		_, _, err := c.hear(patience)
-		ended <- err
+		for {
+			text, _, err := c.hear(patience)
+			if err != nil || text == "" {
+				ended <- err
+				return
+			}
+		}
 	}()
 	select {
 	case err := <-ended:
@@ -298,4 +304,16 @@ func (c *Client) WaitForEnd(patience time.Duration, stop <-chan os.Signal) error
 	case signal := <-stop:
 		return Interrupted{signal}
 	}
+}
+
+// Kill kills the holder, and waits until it is gone.
+func (c *Client) Kill(stop <-chan os.Signal) error {
+	program, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", c.peer))
+	if name := strings.TrimSpace(string(program)); err != nil || name != Program {
+		return fmt.Errorf("process %d, which listens for %s, is no holder (%s)", c.peer, c.id, name)
+	}
+	if err := unix.Kill(c.peer, unix.SIGKILL); err != nil {
+		return fmt.Errorf("cannot kill the holder of %s, process %d: %w", c.id, c.peer, err)
+	}
+	return c.WaitForEnd(answerTime, stop)
 }

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from topology.process import DEADLINE, run
-from topology.side import BUILD
+from topology.process import DEADLINE, Process, run
+from topology.side import BUILD, PYTHON, program, wait_until_says
 
 
 @dataclass
@@ -128,6 +128,37 @@ def test_line_that_fails_is_named(plan: str | bytes, line: int, words: list[str]
         assert all(word in said for word in words), said
         assert holder.line() is None
         assert holder.ends() == 1
+
+
+def test_a_holder_whose_threads_are_stopped_ends_and_undoes(tmp_path: Path) -> None:
+    """By a debugger, say: those of the relays and the pump do not come to their ends."""
+    undo, journal = tmp_path / "undo", tmp_path / "journal"
+    undo.write_text('#!/bin/sh\necho "$1" >"$2"\n')
+    undo.chmod(0o755)
+    plan = f"undo {undo} {journal}\nup lo\nrelay 169.254.77.1 127.0.0.1\n"
+    with holding(plan) as holder:
+        assert holder.line() == "ready"
+        with Process([PYTHON, program("stopper.py"), str(holder.process.pid)]) as stopper:
+            wait_until_says(stopper, "stopped")
+            assert int(stopper.said().text.split()[1]) >= 2
+            holder.ticket.close()
+            assert holder.line() is None, "it has no summary"
+            assert journal.read_text() == "undo\n"
+        assert holder.ends() == 1
+
+
+def test_what_undoes_has_a_deadline(tmp_path: Path) -> None:
+    """It is stopped in the middle: the stack ends, and says that something is left."""
+    undo, pid = tmp_path / "undo", tmp_path / "pid"
+    undo.write_text('#!/bin/sh\necho $$ >"$2"\nkill -STOP $$\n')
+    undo.chmod(0o755)
+    with holding(f"undo {undo} {pid}\nboot\n") as holder:
+        assert holder.line() == "ready"
+        holder.ticket.close()
+        assert (holder.line() or "").startswith("summary ")
+        assert holder.line() is None
+        assert holder.ends() == 1
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
 
 
 def test_whatever_fails_is_undone(tmp_path: Path) -> None:

@@ -487,3 +487,12 @@ def test_completion_knows_the_stacks(named: Named, shell: str) -> None:
         assert "web\n" in named.call("__complete", *words).expect().text
     assert "android-2.1\n" in named.call("__complete", "run", "--profile", "").expect().text
     assert "westwood\n" in named.call("__complete", "run", "--cc", "").expect().text
+
+
+def test_down_ends_a_stopped_holder_by_force(named: Named) -> None:
+    named.up()
+    [stack] = named.ls().values()
+    os.kill(stack["holder"], signal.SIGSTOP)
+    done = named.call("down", "web").expect()
+    assert "does not answer" in done.errors and "it was killed" in done.errors, done
+    assert not named.ls()

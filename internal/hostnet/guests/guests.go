@@ -12,6 +12,7 @@
 package guests
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -38,6 +40,9 @@ const Make = "make-guests"
 const deviceName = "eth0"
 
 const queue = 2000 // packets
+
+// patience is how long the namespace may take until it is ready; it takes some 20 ms.
+const patience = 20 * time.Second
 
 // Namespace is the guests' namespace.
 type Namespace struct {
@@ -91,7 +96,9 @@ func Open(g *plan.Guests) (*Namespace, error) {
 	}
 	ours, its := os.NewFile(uintptr(fds[0]), "namespace"), os.NewFile(uintptr(fds[1]), "namespace")
 	defer ours.Close()
-	cmd := exec.Command(self, Make, string(wishes))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self, Make, string(wishes))
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{its}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
@@ -114,6 +121,9 @@ func Open(g *plan.Guests) (*Namespace, error) {
 	}
 	n, err := receive(fds[0], user)
 	cmd.Wait()
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("the namespace of the program was not ready within %v", patience)
+	}
 	return n, err
 }
 
