@@ -29,8 +29,9 @@ type names struct {
 	resolv, hosts string
 }
 
-// readNames checks name servers, localhost and published ports. For a stack without
-// links nothing is relayed, unless it is asked for.
+// readNames checks name servers, localhost and published ports. Nothing is relayed, unless it is
+// asked for, for a stack without links, and for one that has a link which guise did not make:
+// what is asked of the host would pass by the network that the user has chosen.
 func (w *wishes) readNames(s *settings) error {
 	for i, text := range w.DNS {
 		addr, err := netip.ParseAddr(text)
@@ -39,7 +40,8 @@ func (w *wishes) readNames(s *settings) error {
 		}
 		s.dns = append(s.dns, addr)
 	}
-	s.localhost = len(s.Links) > 0
+	foreign := func(l *plan.Link) bool { return !hostnet.Ours(l) }
+	s.localhost = len(s.Links) > 0 && !slices.ContainsFunc(s.Links, foreign)
 	s.relayed = s.localhost
 	if w.Localhost != nil {
 		s.localhost = *w.Localhost
@@ -86,9 +88,26 @@ func (s *settings) findNames() {
 	}
 	if len(seen) > 0 {
 		s.resolv = plan.ResolvConf(seen, others)
+	} else if len(s.Links) > 0 && !slices.ContainsFunc(host, isReachable) {
+		complain(fmt.Errorf("the host's name servers (%s) answer the host only, and this stack has a link that guise did not make; "+
+			"--dns ADDR names a server that the stack reaches, --localhost on has it ask the host's", addresses(host)))
 	}
 	s.AddHosts(s.localhost)
 	s.hosts = s.HostsFile()
+}
+
+// isReachable reports whether others than the host may reach a name server
+// (holder/relay/resolvers.c has the same rule).
+func isReachable(server netip.Addr) bool {
+	return !server.IsLoopback() && !server.IsLinkLocalUnicast()
+}
+
+func addresses(servers []netip.Addr) string {
+	var words []string
+	for _, s := range servers {
+		words = append(words, s.String())
+	}
+	return strings.Join(words, ", ")
 }
 
 // What tells a member of its names.

@@ -100,7 +100,7 @@ func newRun() *cobra.Command {
 	flags.StringArrayVar(&f.dns, "dns", nil, "name server `ADDR` of the program, in place of the host's (repeatable)")
 	flags.StringArrayVarP(&f.publish, "publish", "p", nil, "make a port of the stack one of the host, as `[ADDR:]HOSTPORT:PORT[/udp]` "+
 		"(repeatable; ADDR 127.0.0.1 if not said; HOSTPORT 0: one that is free)")
-	flags.StringVar(&f.localhost, "localhost", "", "`on`: "+plan.HostName+" is the host's localhost, or off (default on, but off with --link none)")
+	flags.StringVar(&f.localhost, "localhost", "", "`on`: "+plan.HostName+" is the host's localhost, or off (default on, but off with --link none and on links that guise did not make)")
 	flags.StringVar(&f.netem, "netem", "", "impair what the stack sends by `SPEC`, as tc-netem(8) says it: \"delay 20ms loss 0.2%\"")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the stack, for messages (default: the program's)")
 	flags.StringVar(&f.profile, "profile", "", "begin with the settings of the profile `NAME`; guise profiles lists them")

@@ -27,7 +27,7 @@ type Stack struct {
 
 	Privileges string `toml:"privileges" doc:"What programs may do on the stack: everything, whoever runs them, or what their capabilities on the host allow (ports below 1024, packet sockets, addresses, routes, nftables)." allowed:"all|host" example:"\"host\"" default:"all" flag:"privileges"`
 
-	Localhost *bool    `toml:"localhost" doc:"Whether host.guise.internal is the host's localhost." example:"false" default:"true, but false without a link" flag:"localhost"`
+	Localhost *bool    `toml:"localhost" doc:"Whether host.guise.internal is the host's localhost." example:"false" default:"true, but false without a link, or with one that guise did not make" flag:"localhost"`
 	DNS       []string `toml:"dns" doc:"Name servers of the stack's programs, in place of those of the host." example:"[\"192.0.2.53\"]" default:"the host's" flag:"dns"`
 	Publish   []string `toml:"publish" doc:"Ports of the stack that are ports of the host: [ADDR:]HOSTPORT:PORT[/udp]." example:"[\"8080:80\", \"0.0.0.0:5353:53/udp\"]" default:"none" flag:"publish"`
 	Guests    bool     `toml:"guests" doc:"Whether the stack has a network namespace of the host for programs that cannot be preloaded (static ones, Go's), whose only way out is the stack; guise run --stack NAME puts them there." example:"true" default:"false" flag:"mode"`

@@ -170,6 +170,18 @@ func DefaultWay() (kind string, taps []string, err error) {
 	return l.Kind, taps, err
 }
 
+// Ours reports whether the other end of a link is one that guise makes, or that guise setup has
+// made: the host, or passt. On any other link is a network of the user's.
+func Ours(l *plan.Link) bool {
+	switch l.Kind {
+	case "", plan.Passt:
+		return true
+	case plan.Tap:
+		return l.Auto() || strings.HasPrefix(l.Device, tap.SetupPrefix)
+	}
+	return false
+}
+
 // OnlyTap is the tap that a run without flags takes, if root has set up exactly one for this
 // user; otherwise it is empty.
 func OnlyTap() string {

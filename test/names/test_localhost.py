@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from topology.ends import each_end_comes_by_itself
+from topology.etc import resolv_conf
+from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.process import Process, eventually
 from topology.side import PYTHON, GuiseSide, wait_until_says
@@ -149,6 +151,43 @@ def test_it_can_be_switched_off(far: Namespace, guise: GuiseSide, tmp_path: Path
             stack.run("curl", "-sS", url(HOST["127.0.0.1"]), options=options).expect(7)
             stack.run("getent", "hosts", "host.guise.internal", options=options).expect(2)
         assert "GET" not in server.said().errors
+
+
+@pytest.fixture(params=["tap", "tun"])
+def foreign(
+    request: pytest.FixtureRequest, far: Namespace, guise: GuiseSide, leftovers: Leftovers
+) -> Iterator[GuiseSide]:
+    """A stack on a device that far has, to which it has no way but this."""
+    far.ip("tuntap", "add", "own7", "mode", request.param, "vnet_hdr")
+    side = GuiseSide(far, guise.run_dir, number=9, paths=0)
+    far.ip("address", "add", f"{side.peer}/24", "dev", "own7")
+    far.ip("link", "set", "own7", "up")
+    side.options += ["--link", f"{request.param}:own7", "--ip", f"{side.address}/24"]
+    yield side
+    far.ip("link", "delete", "own7")
+
+
+def test_it_is_off_on_a_link_that_guise_did_not_make(
+    far: Namespace, foreign: GuiseSide, tmp_path: Path
+) -> None:
+    """And so are the host's name servers. Both are there for who asks for them."""
+    ask = ["sh", "-c", "cat /etc/resolv.conf; curl -sS $0", url(HOST["127.0.0.1"], "small")]
+    (tmp_path / "small").write_bytes(b"of the host")
+    with (
+        resolv_conf(far, "nameserver 127.0.0.53\n"),
+        http_server(far, "127.0.0.1", tmp_path) as server,
+    ):
+        done = foreign.run(*ask).expect(7)
+        assert "nameserver 127.0.0.53" in done.text and "169.254.77" not in done.text, done
+        assert "(127.0.0.53) answer the host only" in done.errors, done
+        foreign.run("getent", "hosts", "host.guise.internal").expect(2)
+        assert "GET" not in server.said().errors
+        done = foreign.run(*ask, options=["--localhost", "on"]).expect()
+        assert "nameserver 169.254.77.11" in done.text and "of the host" in done.text, done
+        assert "the host only" not in done.errors, done
+        foreign.run(
+            "getent", "hosts", "host.guise.internal", options=["--localhost", "on"]
+        ).expect()
 
 
 def test_connections_end_with_the_stack(far: Namespace, guise: GuiseSide) -> None:

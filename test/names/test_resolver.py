@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from topology import etc
 from topology.namespace import Namespace
 from topology.process import Process
 from topology.side import PYTHON, GuiseSide, wait_until_says
@@ -23,21 +22,9 @@ REACHABLE = "192.0.2.53"  # over the stack as well
 
 @pytest.fixture
 def resolv_conf(far: Namespace) -> Iterator[Path]:
-    """far's own /etc/resolv.conf: `ip netns exec` puts it there."""
-    folder = Path("/etc/netns") / far.name
-    folder.mkdir(parents=True)
-    try:
-        path = folder / "resolv.conf"
-        path.write_text(
-            f"# a comment\nnameserver {RESOLVER}\nsearch guise.test\n"
-            "options timeout:30 attempts:1\n",
-            encoding="ascii",
-        )
+    text = f"# a comment\nnameserver {RESOLVER}\nsearch guise.test\noptions timeout:30 attempts:1\n"
+    with etc.resolv_conf(far, text) as path:
         yield path
-    finally:
-        shutil.rmtree(folder)
-        with contextlib.suppress(OSError):  # another test may have its own there
-            folder.parent.rmdir()
 
 
 @contextmanager
