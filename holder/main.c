@@ -45,6 +45,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -281,6 +282,13 @@ int main(int argc, char **argv)
 	struct args a;
 	int signals, bad;
 
+	/* Its plan, and the image, are words of the caller. */
+	if (getauxval(AT_SECURE)) {
+		fprintf(stderr,
+			"guise-holder: this file gives more rights than its caller has (setuid, "
+			"setgid or capabilities), which guise is not made for; take them away\n");
+		return 1;
+	}
 	if (enter_wanted(argc, argv))
 		return enter(argc, argv);
 	if (!parse_args(argc, argv, &a))

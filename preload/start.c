@@ -18,6 +18,7 @@
 #include "preload/preload.h"
 #include "host/signal.h"
 #include "host/fd.h"
+#include "host/plain.h"
 #include "host/sys.h"
 #include "region/join.h"
 #include "region/slot.h"
@@ -54,13 +55,13 @@ void preload_say(const char *format, ...)
 	char line[512];
 	size_t n, room = sizeof(line) - 1;
 	va_list ap;
-	int length;
 
 	n = (size_t)snprintf(line, room, "guise: %.64s: ", program_invocation_short_name);
 	va_start(ap, format);
-	length = vsnprintf(line + n, room - n, format, ap);
+	vsnprintf(line + n, room - n, format, ap);
 	va_end(ap);
-	n = n + (size_t)length < room ? n + (size_t)length : room - 1;
+	guise_plain(line); /* it may name what others have named */
+	n = strlen(line);
 	line[n++] = '\n';
 	host_sys(SYS_write, 2, line, n);
 }
@@ -100,7 +101,7 @@ bool preload_borrowed(void)
 /* The place that this program was given, "DESCRIPTOR:INODE"; both are checked. */
 static void read_place(void)
 {
-	const char *text = getenv("GUISE_PLACE");
+	const char *text = secure_getenv("GUISE_PLACE");
 	char *end;
 	long fd, inode;
 
@@ -118,7 +119,7 @@ static void read_place(void)
 /* No malloc here: a malloc that is being set up may be asking. */
 static void read_ticket(void)
 {
-	const char *text = getenv("GUISE_STACK");
+	const char *text = secure_getenv("GUISE_STACK");
 	char *end;
 	long fd;
 

@@ -27,7 +27,7 @@ static bool wanted(void)
 	static int known = -1;
 
 	if (known < 0) {
-		const char *value = getenv("GUISE_TRACE");
+		const char *value = secure_getenv("GUISE_TRACE");
 
 		known = value && value[0] == '1' && !value[1];
 	}

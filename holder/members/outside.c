@@ -9,6 +9,7 @@
 
 #include "holder/json.h"
 
+#include "host/plain.h"
 #include "host/sys.h"
 #include "region/vcpu.h"
 
@@ -45,18 +46,21 @@ void outside_tell(struct guise_region *r)
 	/* Programs that it starts are on the host's stack, too, only if it gains privileges: then
 	 * the loader takes the library out of its environment. */
 	const char *children;
+	char program[sizeof(r->outside[0].program) + 1];
 
 	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
 		struct guise_outside *o = &r->outside[i];
 
 		if (__atomic_load_n(&o->state, __ATOMIC_ACQUIRE) != GUISE_OUTSIDE_NEW)
 			continue;
+		snprintf(program, sizeof(program), "%.*s", (int)sizeof(o->program), o->program);
+		guise_plain(program);
 		children = o->why == GUISE_OUTSIDE_PRIVILEGED ? ", and what it starts," : "";
 		if (!is_repeated(r, i) && o->why < GUISE_OUTSIDE_WHYS && why[o->why].sentence)
 			fprintf(stderr,
 				"guise: %s %s, so guise is not loaded into it: it%s is on the "
 				"host's stack (guise run --mode tun catches whatever is started)\n",
-				o->program, why[o->why].sentence, children);
+				program, why[o->why].sentence, children);
 		__atomic_store_n(&o->state, GUISE_OUTSIDE_SAID, __ATOMIC_RELEASE);
 		guise_futex_wake(&o->state, INT_MAX);
 	}

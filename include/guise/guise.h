@@ -34,6 +34,7 @@ GUISE_API const char *guise_version(void);
 
 /* ---- creating, joining and leaving a stack ---------------------------- */
 
+/* The image must be of root, the user, or whoever has the library, and nobody else may write it. */
 struct guise_options {
 	size_t size;         /* sizeof(struct guise_options), set by GUISE_OPTIONS_INIT */
 	const char *name;    /* for messages; default "guise" */

@@ -6,13 +6,16 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/guests"
 )
 
@@ -74,6 +77,10 @@ type object struct {
 // examineObjects examines the program and the libraries that are loaded with it, except the
 // C library: guise sees the system calls of that one.
 func (p *Program) examineObjects(binary string, seen bool) {
+	if err := access.TrustedFile(binary); err != nil && !errors.Is(err, fs.ErrPermission) {
+		p.find("libraries", Note, "guise doctor as its owner", "not looked at, because the loader that %s names would be executed, and %v", binary, err)
+		return
+	}
 	loaded, missing := libraries(binary)
 	for _, name := range missing {
 		p.find("libraries", Bad, "install what has it, or name its folder in $LD_LIBRARY_PATH", "%s is not found, so the program does not start", name)

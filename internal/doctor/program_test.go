@@ -137,3 +137,36 @@ func TestLibraryBesideTheProgramIsFoundThroughALink(t *testing.T) {
 		}
 	}
 }
+
+// The loader of a program is what the program says.
+func TestNothingThatAnotherUserHasMadeIsExecuted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: giving a file to another user takes root")
+	}
+	const stranger = 65534
+	mark := filepath.Join(t.TempDir(), "executed")
+	// Without a loader of its own, which would only list libraries.
+	loader := compiled(t, `#include <fcntl.h>
+		int main(void) { return open(MARK, O_CREAT | O_WRONLY, 0600) < 0; }`, "-static", `-DMARK="`+mark+`"`)
+	program := compiled(t, "int main(void) { return 0; }", "-Wl,--dynamic-linker="+loader)
+	libraries(program)
+	if _, err := os.Stat(mark); err != nil {
+		t.Fatalf("this loader leaves no mark: %v", err)
+	}
+	for _, c := range []struct {
+		owner int
+		mode  os.FileMode
+		word  string
+	}{{stranger, 0o755, "belongs to user 65534"}, {0, 0o775, "other users may write it"}} {
+		if err := errors.Join(os.RemoveAll(mark), os.Chown(program, c.owner, -1), os.Chmod(program, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		got := ExamineProgram(program, program, "", true)
+		if f, found := finding(got, "libraries"); !found || !strings.Contains(f.Text, c.word) {
+			t.Errorf("%+v", got)
+		}
+		if _, err := os.Stat(mark); !errors.Is(err, os.ErrNotExist) {
+			t.Error("the loader was executed")
+		}
+	}
+}

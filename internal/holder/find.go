@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"guise/internal/hostnet/access"
 )
 
 // The parts of guise that are in the same folder as the command line.
@@ -20,11 +22,23 @@ const (
 	Kernel  = "guise-kernel"
 )
 
+const directoryVariable = "GUISE_LIBDIR"
+
+// checkOwners refuses what another user could have put into $GUISE_LIBDIR.
+func checkOwners(paths ...string) error {
+	for _, path := range paths {
+		if err := access.TrustedFile(path); err != nil {
+			return fmt.Errorf("%s, which $GUISE_LIBDIR names, is not used: %w; expected what only you or root can write", path, err)
+		}
+	}
+	return nil
+}
+
 // Directories returns the folders in which the other parts of guise are looked for:
 // $GUISE_LIBDIR alone if it is set, otherwise the folder of this executable, and
 // ../lib/guise from there.
 func Directories() ([]string, error) {
-	if dir := os.Getenv("GUISE_LIBDIR"); dir != "" {
+	if dir := os.Getenv(directoryVariable); dir != "" {
 		dir, err := filepath.Abs(dir)
 		return []string{dir}, err
 	}
@@ -46,15 +60,19 @@ func Find(part string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	access := uint32(unix.X_OK)
+	mode := uint32(unix.X_OK)
 	if part == Kernel || strings.HasSuffix(part, ".so") {
-		access = unix.R_OK
+		mode = unix.R_OK
 	}
 	for _, dir := range directories {
 		path := filepath.Join(dir, part)
-		if unix.Access(path, access) == nil {
+		if unix.Access(path, mode) != nil {
+			continue
+		}
+		if os.Getenv(directoryVariable) == "" {
 			return path, nil
 		}
+		return path, checkOwners(dir, path)
 	}
 	return "", fmt.Errorf("%s is missing, for it is not in %s; build it (make), or name its folder in $GUISE_LIBDIR",
 		part, strings.Join(directories, " or "))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kernel image's file: found, checked, and laid into a region.
+ * The kernel image's file: opened (image_find.c), checked, and laid into a region.
  *
  * The image that comes with guise is mapped from a copy in memory, which nobody can change
  * any more (memfd_create(2), F_ADD_SEALS): a newer one that is written over the file, or
@@ -18,7 +18,6 @@
 #include "host/fd.h"
 #include "host/sys.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -37,38 +36,6 @@
 
 /* Not F_SEAL_WRITE: it waits until the host's kernel refers to no page, and may fail. */
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
-
-/* Beside this library or program, or where $GUISE_KERNEL says. beside: which of the two. */
-static int find(const struct guise_options *opt, char *path, size_t size, bool *beside)
-{
-	const char *name = opt->image ? opt->image : getenv("GUISE_KERNEL");
-	char *slash;
-	Dl_info info;
-	long fd;
-
-	if (name) {
-		if (!realpath(name, path))
-			snprintf(path, size, "%s", name);
-	} else {
-		/* A program's own name may be relative to another directory. And realpath()
-		 * fails on ".." where a sandbox denies what it asks: the name will do. */
-		if (!dladdr((void *)&guise_region_map, &info))
-			info.dli_fname = "";
-		if (!realpath(info.dli_fname, path) && !realpath("/proc/self/exe", path))
-			snprintf(path, size, "./guise");
-		else if (info.dli_fname[0] == '/')
-			snprintf(path, size, "%s", info.dli_fname);
-		slash = strrchr(path, '/');
-		snprintf(slash + 1, size - (size_t)(slash + 1 - path), "guise-kernel");
-	}
-	fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return guise_fail((int)-fd,
-				  "no kernel image at %s: %s (set GUISE_KERNEL or options.image)",
-				  path, strerror((int)-fd));
-	*beside = !name;
-	return guise_fd_high((int)fd);
-}
 
 /* Whether there is something in it, and all that is looked at lies in the file and the region. */
 static bool lies_within(const struct guise_image_file *im, uint64_t size)
@@ -187,7 +154,7 @@ int guise_image_open(const struct guise_options *opt, struct guise_image_file *i
 {
 	char path[PATH_MAX];
 	bool beside = false;
-	int fd = find(opt, path, sizeof(path), &beside), copy, err;
+	int fd = guise_image_find(opt, path, sizeof(path), &beside), copy, err;
 
 	if (fd < 0)
 		return fd;

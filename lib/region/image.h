@@ -13,6 +13,10 @@ struct guise_image_file {
 	Elf64_Phdr ph[16];
 };
 
+/* Finds it: a descriptor of its file, and the path; or -errno with a sentence. beside: it is the
+ * one that comes with guise, and was not named. */
+int guise_image_find(const struct guise_options *opt, char *path, size_t size, bool *beside);
+
 /* Finds and checks it: a descriptor from which all members map it, or -errno with a sentence. */
 int guise_image_open(const struct guise_options *opt, struct guise_image_file *im);
 

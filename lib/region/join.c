@@ -27,7 +27,7 @@
 
 static int find_ticket(int ticket)
 {
-	const char *text = getenv("GUISE_STACK");
+	const char *text = secure_getenv("GUISE_STACK");
 	char *end;
 	long n;
 
@@ -259,7 +259,7 @@ struct guise_stack *guise_join_uncounted(int ticket, int *err)
 struct guise_stack *guise_join(int ticket, int *err)
 {
 	struct guise_stack *s = guise_join_uncounted(ticket, err);
-	const char *preload = getenv("GUISE_PRELOAD");
+	const char *preload = secure_getenv("GUISE_PRELOAD");
 
 	if (!s)
 		return NULL;

@@ -41,10 +41,10 @@ static __thread bool resolving __attribute__((tls_model("initial-exec")));
 
 __attribute__((constructor)) static void remember(void)
 {
-	const char *text = getenv("GUISE_RESOLV_CONF");
+	const char *text = secure_getenv("GUISE_RESOLV_CONF");
 
 	resolv_conf = text && *text ? strdup(text) : NULL;
-	text = getenv("GUISE_HOSTS");
+	text = secure_getenv("GUISE_HOSTS");
 	hosts = text && *text ? strdup(text) : NULL;
 }
 

@@ -25,7 +25,7 @@
 
 static void read_options(struct resolver_options *o)
 {
-	const char *words = getenv("RES_OPTIONS");
+	const char *words = secure_getenv("RES_OPTIONS");
 	FILE *f = fopen("/etc/resolv.conf", "re");
 	char line[512];
 
@@ -88,7 +88,7 @@ int resolver_open(struct resolver *r, int flags)
 {
 	static bool begun;
 	struct resolver_options o = RESOLVER_DEFAULTS;
-	const char *servers = getenv("GUISE_DNS");
+	const char *servers = secure_getenv("GUISE_DNS");
 	struct ares_options options;
 	int status;
 

@@ -31,7 +31,7 @@ void preload_exec_begin(void)
 	if (dladdr(&preload, &self) && self.dli_fname && strlen(self.dli_fname) < sizeof(library))
 		strcpy(library, self.dli_fname);
 	for (size_t i = 0; i < EXEC_OTHERS; i++) {
-		const char *value = getenv(others[i]);
+		const char *value = secure_getenv(others[i]);
 
 		if (value && asprintf(&other[i], "%s=%s", others[i], value) < 0)
 			other[i] = NULL;

@@ -53,7 +53,7 @@ static __thread uint32_t *counted __attribute__((tls_model("initial-exec")));
 
 void preload_outside_begin(void)
 {
-	const char *told = getenv("GUISE_OUTSIDE");
+	const char *told = secure_getenv("GUISE_OUTSIDE");
 
 	quiet = told && !strcmp(told, "quiet");
 	if (preload.stack) {

@@ -139,7 +139,7 @@ void preload_let_go(void)
 
 const char *preload_find_program(const char *name, char path[PATH_MAX])
 {
-	const char *at = getenv("PATH"), *end;
+	const char *at = secure_getenv("PATH"), *end;
 
 	if (guise_readable(name, 1) || !*name)
 		return NULL;

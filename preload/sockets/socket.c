@@ -66,7 +66,7 @@ static bool wants_mptcp(int family, int type, int protocol)
 	static int wanted = -1;
 
 	if (wanted < 0) {
-		const char *value = getenv("GUISE_MPTCP");
+		const char *value = secure_getenv("GUISE_MPTCP");
 
 		wanted = value && value[0] == '1' && !value[1];
 	}

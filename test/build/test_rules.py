@@ -41,6 +41,7 @@ MAY_USE_THE_HEAP = {
     "lib/region/bell.o": "creating a stack",
     "lib/region/create.o": "creating a stack",
     "lib/region/image.o": "creating a stack",
+    "lib/region/image_find.o": "creating a stack",
     "lib/region/pump.o": "creating a stack",
     "lib/region/serve.o": "the holder's side",
     "lib/setup/linkset.o": "setting up",
@@ -100,6 +101,13 @@ def test_all_locks_are_guises_own(objects: dict[str, set[str]]) -> None:
 
 def test_what_a_handler_may_call_leaves_the_heap_alone(objects: dict[str, set[str]]) -> None:
     assert {n: s for n, s in users(objects, HEAP).items() if n not in MAY_USE_THE_HEAP} == {}
+
+
+def test_the_environment_means_nothing_to_a_program_with_more_rights(
+    objects: dict[str, set[str]],
+) -> None:
+    """It is asked by secure_getenv(3), which has no answer where AT_SECURE is set."""
+    assert users(objects, {"getenv"}) == {}
 
 
 def test_no_reason_is_left_behind(objects: dict[str, set[str]]) -> None:

@@ -6,9 +6,41 @@ package access
 
 import (
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
+
+// Elevated reports whether this program has more rights than its caller, by its file: the host's
+// kernel says so to each program.
+func Elevated() bool {
+	const secure = 23 // AT_SECURE
+	vector, err := unix.Auxv()
+	return err != nil || slices.ContainsFunc(vector, func(entry [2]uintptr) bool { return entry[0] == secure && entry[1] != 0 })
+}
+
+// TrustedFile returns why a file or folder may not be executed or believed as guise's own, or nil: it
+// must be root's, this user's, or of whoever has this program, and no other user may write it.
+//
+// Limit: who may rename a folder above it can put another one there later.
+func TrustedFile(path string) error {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st, self unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&0o022 != 0 {
+		return fmt.Errorf("other users may write it (mode %o)", st.Mode&0o7777)
+	}
+	if st.Uid == 0 || st.Uid == uint32(unix.Geteuid()) || unix.Stat("/proc/self/exe", &self) == nil && st.Uid == self.Uid {
+		return nil
+	}
+	return fmt.Errorf("it belongs to user %d", st.Uid)
+}
 
 // Refusal is an error that does not occur if the user asks for something else.
 type Refusal struct{ error }
