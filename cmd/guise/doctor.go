@@ -3,13 +3,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"guise/internal/doctor"
+	"guise/internal/plain"
 )
 
 func newDoctor() *cobra.Command {
@@ -48,18 +48,15 @@ func newDoctor() *cobra.Command {
 // tell writes a report; one of what does not work is status 1.
 func tell(out io.Writer, asJSON bool, report any, findings []doctor.Finding, text string, works bool) (err error) {
 	if asJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(report)
+		err = writeJSON(out, report)
 	} else {
 		for _, f := range findings {
-			fmt.Fprintf(out, "%-4s %s: %s\n", f.Status, f.Name, f.Text)
+			fmt.Fprintf(out, "%-4s %s: %s\n", f.Status, f.Name, plain.Lines(f.Text))
 			if f.Next != "" {
 				fmt.Fprintf(out, "     -> %s\n", f.Next)
 			}
 		}
-		_, err = fmt.Fprintf(out, "%s\n", text)
+		_, err = fmt.Fprintf(out, "%s\n", plain.Lines(text))
 	}
 	if err == nil && !works {
 		return failure{status: 1}

@@ -48,15 +48,16 @@ func execOn(stack string, command []string) error {
 	if err != nil {
 		return err
 	}
+	form := append([]string{"exec", stack, "--"}, command...)
 	if gainsPrivileges(program) {
 		if path, argv, err := withoutPrivileges(program, command); err == nil {
-			return join(stack, path, argv)
+			return join(stack, path, argv, form)
 		}
 	}
 	if err := checkPreloadable(program); err != nil {
 		return err
 	}
-	return join(stack, program, command)
+	return join(stack, program, command, form)
 }
 
 // findTool is findProgram, where users may lack the folders of root's tools in $PATH.
@@ -80,9 +81,9 @@ type admitted struct {
 	env    []string // of the programs, without what names the ticket
 }
 
-// admit asks the holder of a stack for that right.
-func admit(id string) (*admitted, error) {
-	stack, err := holder.FindStack(id)
+// admit asks the holder of a stack for that right. command is what the user asked guise for.
+func admit(id string, command ...string) (*admitted, error) {
+	stack, err := holder.FindOwn(id, command...)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +141,8 @@ func (a *admitted) environment() ([]string, error) {
 }
 
 // join becomes a program on a stack that is there already.
-func join(id, program string, command []string) error {
-	a, err := admit(id)
+func join(id, program string, argv []string, command []string) error {
+	a, err := admit(id, command...)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func join(id, program string, command []string) error {
 	if err != nil {
 		return err
 	}
-	return execute(program, command, env)
+	return execute(program, argv, env)
 }
 
 func completeStacks(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"guise/internal/holder"
+	"guise/internal/plain"
 )
 
 // tellTime is how long guise ls waits for what only a stack's kernel can tell.
@@ -46,16 +47,26 @@ func newLs() *cobra.Command {
 		RunE: action(func(cmd *cobra.Command, _ []string) error {
 			stacks := askAll()
 			if asJSON {
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetEscapeHTML(false)
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(stacks)
+				return writeJSON(cmd.OutOrStdout(), stacks)
 			}
 			return tabulate(cmd.OutOrStdout(), stacks)
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON array, with an object for each stack")
 	return cmd
+}
+
+// writeJSON writes what others may have named, as it may go to a terminal.
+func writeJSON(out io.Writer, what any) error {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(what); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, plain.JSON(text.String()))
+	return err
 }
 
 // askAll asks all stacks at once. One that has just ended is none.
@@ -101,7 +112,7 @@ func tabulate(out io.Writer, stacks []listed) error {
 	fmt.Fprintln(table, "STACK\tNAME\tAGE\tMEMBERS\tLINKS\tSOCKETS\tSENT\tRECEIVED\tMEMORY\tSTATE")
 	for _, s := range stacks {
 		if s.Status == nil {
-			fmt.Fprintf(table, "%s\t\t\t\t\t\t\t\t\t%s\n", s.Stack, s.Error)
+			fmt.Fprintf(table, "%s\t\t\t\t\t\t\t\t\t%s\n", s.Stack, plain.Text(s.Error))
 			continue
 		}
 		var links []string

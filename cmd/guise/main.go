@@ -22,6 +22,7 @@ import (
 	"guise/internal/hostnet"
 	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/guests"
+	"guise/internal/plain"
 	"guise/internal/suggest"
 )
 
@@ -53,6 +54,11 @@ func usage(format string, args ...any) error {
 func init() { runtime.LockOSThread() }
 
 func main() {
+	if access.Elevated() {
+		complain(errors.New("this file gives more rights than its caller has (setuid, setgid or capabilities), which guise is not made for: " +
+			"the caller's environment says what it runs; take them away, and use sudo, or sudo guise setup once for a user"))
+		os.Exit(statusFailed)
+	}
 	own := map[string]func([]string) error{holder.Spawn: holder.RunSpawn, guests.Make: guests.RunMake, doctor.Traced: doctor.RunTraced}
 	if len(os.Args) > 1 && own[os.Args[1]] != nil {
 		if err := own[os.Args[1]](os.Args[2:]); err != nil {
@@ -73,7 +79,8 @@ func outliveFileSizes() {
 	}
 }
 
-func complain(err error) { fmt.Fprintf(os.Stderr, "guise: %v\n", err) }
+// complain prints an error, which may name what others have named.
+func complain(err error) { fmt.Fprintf(os.Stderr, "guise: %s\n", plain.Lines(err.Error())) }
 
 // conclude says what went wrong, and with which status to end. What cobra
 // itself complains of is always the usage; see action.

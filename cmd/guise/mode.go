@@ -111,8 +111,8 @@ func enter(namespace *guests.Namespace, program string, command []string, resolv
 }
 
 // visit becomes a guest of a stack that is there already, and has a place for guests.
-func visit(id, program string, command []string) error {
-	a, err := admit(id)
+func visit(id, program string, argv []string, command []string) error {
+	a, err := admit(id, command...)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func visit(id, program string, command []string) error {
 	if err != nil {
 		return err
 	}
-	w, err := enter(namespace, program, command, a.told(resolvVariable), a.told(hostsVariable))
+	w, err := enter(namespace, program, argv, a.told(resolvVariable), a.told(hostsVariable))
 	if err != nil {
 		return err
 	}

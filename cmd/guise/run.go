@@ -17,6 +17,7 @@ import (
 
 	"guise/internal/config"
 	"guise/internal/holder"
+	"guise/internal/plain"
 	"guise/internal/plan"
 )
 
@@ -264,6 +265,7 @@ func (f *runFlags) runOn(cmd *cobra.Command, command []string) error {
 	if len(command) == 0 {
 		return usage("no program to run; expected guise run --stack %s -- CMD [ARG...]", f.stack)
 	}
+	form := append([]string{"run", "--stack", f.stack, "--"}, command...)
 	program, err := findProgram(command[0])
 	if err != nil {
 		return err
@@ -274,10 +276,10 @@ func (f *runFlags) runOn(cmd *cobra.Command, command []string) error {
 	}
 	if !tun {
 		path, argv := asMember(program, command)
-		return join(f.stack, path, argv)
+		return join(f.stack, path, argv, form)
 	}
 	f.warnOfTrace()
-	return visit(f.stack, program, command)
+	return visit(f.stack, program, command, form)
 }
 
 // warnOfTrace says that a guest's calls are not seen.
@@ -308,7 +310,7 @@ func attend(h *holder.Holder, w *way, reach string, asJSON bool) error {
 	summary, err := h.Summary(lastWords, stop)
 	tell := complain
 	if asJSON {
-		tell = func(err error) { fmt.Fprintln(os.Stderr, holder.NoSummary(err)) }
+		tell = func(err error) { fmt.Fprintln(os.Stderr, plain.JSON(holder.NoSummary(err))) }
 	}
 	switch {
 	case errors.Is(err, holder.ErrTime), errors.As(err, &holder.Interrupted{}):
@@ -320,7 +322,7 @@ func attend(h *holder.Holder, w *way, reach string, asJSON bool) error {
 	default:
 		summary.Reach = reach
 		if asJSON {
-			fmt.Fprintln(os.Stderr, summary.JSON())
+			fmt.Fprintln(os.Stderr, plain.JSON(summary.JSON()))
 		} else {
 			complain(errors.New(summary.String()))
 		}

@@ -44,7 +44,8 @@ func newUpgrade() *cobra.Command {
 }
 
 func upgrade(name string, drain time.Duration) error {
-	stack, err := holder.FindStack(name)
+	// The file that it was made from is what its holder says.
+	stack, err := holder.FindOwn(name, "upgrade", name)
 	if err != nil {
 		return err
 	}

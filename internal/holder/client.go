@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"guise/internal/plain"
+	"guise/internal/rundir"
 )
 
 // answerTime is how long a holder may take to answer. It answers at once, unless it is
@@ -76,36 +79,51 @@ type Client struct {
 	id   string
 	fd   int
 	peer int // the pid of the process that listens
+
+	foreign bool // the holder is another user's: only what it says is taken, as text
 }
 
 // connectPatience is how long to try when the holder's queue of connections is full.
 const connectPatience = 2 * time.Second
 
-// Dial connects to the holder that answers at that path.
-func Dial(path string) (*Client, error) { return Stack{ID: filepath.Base(path), path: path}.Dial() }
+// Dial connects to the holder that answers at that path, in a folder of this user's.
+func Dial(path string) (*Client, error) {
+	socket := filepath.Base(path)
+	return Stack{ID: socket, Owner: os.Geteuid(), folder: filepath.Dir(path), socket: socket}.Dial()
+}
 
 // Dial connects to the holder of a stack.
 func (s Stack) Dial() (*Client, error) { return s.dial(connectPatience) }
 
 func (s Stack) dial(patience time.Duration) (*Client, error) {
-	fd, err := connect(s.path, patience)
+	ended := NoStackError{fmt.Sprintf("the stack %s has just ended, or its holder was killed", s.ID)}
+	f, err := rundir.Open(s.folder)
+	if errors.Is(err, rundir.ErrNone) {
+		return nil, ended
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fd, err := connect(f.At(s.socket), patience)
 	switch {
 	case err == nil:
 	case errors.Is(err, unix.EAGAIN):
 		return nil, fmt.Errorf("the holder of %s does not answer: %w", s.ID, ErrTime)
 	case errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT):
-		return nil, NoStackError{fmt.Sprintf("the stack %s has just ended, or its holder was killed", s.ID)}
+		return nil, ended
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
 		return nil, RefusedError{fmt.Sprintf("the stack %s belongs to another user, and only that user and root may use it", s.ID)}
 	default:
-		return nil, fmt.Errorf("cannot connect to the holder of %s at %s: %w", s.ID, s.path, err)
+		return nil, fmt.Errorf("cannot connect to the holder of %s at %s/%s: %w", s.ID, s.folder, s.socket, err)
 	}
-	c := &Client{id: s.ID, fd: fd}
-	// Other users may have been able to write in the folder once, and to make this socket.
+	c := &Client{id: s.ID, fd: fd, foreign: s.Foreign()}
+	// A link may lead anywhere, and other users may have been able to write in the folder once.
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if own := os.Geteuid(); err != nil || own != 0 && peer.Uid != 0 && peer.Uid != uint32(own) {
+	if err != nil || f.Owner() != s.Owner || int(peer.Uid) != s.Owner {
 		c.Close()
-		return nil, RefusedError{fmt.Sprintf("%s is not yours: another user listens there; remove it, or name another folder in $GUISE_RUNDIR", s.path)}
+		return nil, RefusedError{fmt.Sprintf("%s/%s is no stack: its folder is of user %d, and another user listens there; "+
+			"remove it, or name another folder in $GUISE_RUNDIR", s.folder, s.socket, f.Owner())}
 	}
 	c.peer = int(peer.Pid)
 	return c, nil
@@ -164,7 +182,7 @@ func (c *Client) ask(request string) (text string, fd int, err error) {
 		return "", -1, err
 	}
 	if reason, refused := strings.CutPrefix(text, "error "); refused {
-		return "", -1, RefusedError{reason}
+		return "", -1, RefusedError{plain.Text(reason)}
 	}
 	if text == "" {
 		return "", -1, NoStackError{fmt.Sprintf("the stack %s has just ended", c.id)}
@@ -172,10 +190,23 @@ func (c *Client) ask(request string) (text string, fd int, err error) {
 	return text, fd, nil
 }
 
+// tell is ask, for an answer in which no descriptor is expected.
+func (c *Client) tell(request string) (string, error) {
+	text, fd, err := c.ask(request)
+	drop(fd)
+	return text, err
+}
+
+func drop(fd int) {
+	if fd >= 0 {
+		unix.Close(fd)
+	}
+}
+
 // Status asks for the status of the stack. patience is how long the holder may wait for what
 // only the stack's kernel knows.
 func (c *Client) Status(patience time.Duration) (*Status, error) {
-	text, _, err := c.ask("status")
+	text, err := c.tell("status")
 	if err != nil {
 		return nil, err
 	}
@@ -187,14 +218,28 @@ func (c *Client) Status(patience time.Duration) (*Status, error) {
 		s.Told[key] = Unescape(value)
 	}
 	if patience > 0 {
-		if text, _, err = c.hear(patience); err == nil && text != "" {
-			err = json.Unmarshal([]byte(text), s)
-		}
-		if err != nil && !errors.Is(err, ErrTime) {
+		if text, fd, err := c.hear(patience); err != nil && !errors.Is(err, ErrTime) {
 			return nil, err
+		} else if text != "" {
+			drop(fd)
+			if err := json.Unmarshal([]byte(text), s); err != nil {
+				return nil, err
+			}
 		}
 	}
+	s.makePlain()
 	return s, nil
+}
+
+// makePlain has what a user may read of it contain nothing that a terminal would obey.
+func (s *Status) makePlain() {
+	s.Name, s.Version = plain.Text(s.Name), plain.Text(s.Version)
+	for i := range s.Links {
+		s.Links[i].Name, s.Links[i].Kind = plain.Text(s.Links[i].Name), plain.Text(s.Links[i].Kind)
+	}
+	for i := range s.Outside {
+		s.Outside[i].Program, s.Outside[i].Why = plain.Text(s.Outside[i].Program), plain.Text(s.Outside[i].Why)
+	}
 }
 
 // endingPatience is how long AnyEnding waits for an answer: a holder that is not stopped
@@ -243,6 +288,9 @@ func (s Stack) ending() bool {
 
 // descriptor asks for something that comes as a descriptor.
 func (c *Client) descriptor(request, name string) (*os.File, error) {
+	if c.foreign {
+		return nil, RefusedError{fmt.Sprintf("the stack %s belongs to another user, and nothing of it is used", c.id)}
+	}
 	_, fd, err := c.ask(request)
 	if err != nil {
 		return nil, err
@@ -264,25 +312,28 @@ func (c *Client) Guests() (*os.File, error) { return c.descriptor("guests", "nam
 
 // Keep has the stack stay when its last program leaves.
 func (c *Client) Keep() error {
-	_, _, err := c.ask("keep")
+	_, err := c.tell("keep")
 	return err
 }
 
 // Detach makes the holder stop tracing that member.
 func (c *Client) Detach(pid int) error {
-	_, _, err := c.ask("detach " + strconv.Itoa(pid))
+	_, err := c.tell("detach " + strconv.Itoa(pid))
 	return err
 }
 
 // Down makes the stack end when no program is on it any more, or after that time. It
 // returns how many programs are on it now.
 func (c *Client) Down(drain time.Duration) (members int, err error) {
-	text, _, err := c.ask("down " + strconv.FormatInt(drain.Milliseconds(), 10))
+	text, err := c.tell("down " + strconv.FormatInt(drain.Milliseconds(), 10))
 	if err != nil {
 		return 0, err
 	}
 	number, _ := strings.CutPrefix(text, "ok ")
-	return strconv.Atoi(number)
+	if members, err = strconv.Atoi(number); err != nil {
+		return 0, fmt.Errorf("the holder of %s answered %q, which is no number of programs", c.id, text)
+	}
+	return members, nil
 }
 
 // WaitForEnd waits until the holder has ended, and has undone everything; ErrTime if that takes

@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"guise/internal/plain"
+	"guise/internal/plan"
 	"guise/internal/rundir"
 	"guise/internal/suggest"
 )
@@ -26,6 +30,10 @@ import (
 // The command line makes both, under the folder's lock, and gives the listening
 // socket to the holder, which removes them at its end. A socket on which no process
 // listens is left from a holder that was killed: the next guise command removes it.
+//
+// The folder is reached through a descriptor (rundir.Folder), and who listens must be its owner:
+// a link could lead to a socket of another program. Names that guise would not have made are not
+// looked at, so that what is listed, completed and hinted at is plain text.
 const (
 	socketSuffix = ".sock"
 	nameSuffix   = ".stack"
@@ -60,7 +68,7 @@ func reserve(name string, succeed bool) (s *Socket, err error) {
 	s = &Socket{}
 	if name != "" {
 		s.Name = filepath.Join(l.Path(), name+nameSuffix)
-		s.before, err = os.Readlink(s.Name)
+		s.before, err = os.Readlink(l.At(name + nameSuffix))
 		if err == nil && !succeed {
 			return nil, fmt.Errorf("%w %s already, or it is just being started; guise down %s ends it, guise ls lists all",
 				ErrNameTaken, name, name)
@@ -72,14 +80,14 @@ func reserve(name string, succeed bool) (s *Socket, err error) {
 			own = fmt.Sprintf("%d_%d", os.Getpid(), i)
 		}
 		s.Path = filepath.Join(l.Path(), own+socketSuffix)
-		if s.File, err = listenAt(s.Path); err != nil && !errors.Is(err, unix.EADDRINUSE) {
+		if s.File, err = listenAt(l.At(own + socketSuffix)); err != nil && !errors.Is(err, unix.EADDRINUSE) {
 			return nil, fmt.Errorf("cannot make the control socket %s: %w; $GUISE_RUNDIR names another place", s.Path, err)
 		}
 	}
 	if s.Name != "" && s.before == "" {
-		if err := os.Symlink(filepath.Base(s.Path), s.Name); err != nil {
+		if err := os.Symlink(filepath.Base(s.Path), l.At(filepath.Base(s.Name))); err != nil {
 			s.File.Close()
-			os.Remove(s.Path)
+			os.Remove(l.At(filepath.Base(s.Path)))
 			return nil, fmt.Errorf("cannot make %s: %w; $GUISE_RUNDIR names another place", s.Name, errors.Unwrap(err))
 		}
 	}
@@ -93,14 +101,15 @@ func (s *Socket) TakeOver() error {
 		return err
 	}
 	defer l.Unlock()
-	draft := s.Name + ".new"
+	name := l.At(filepath.Base(s.Name))
+	draft := name + ".new"
 	os.Remove(draft)
 	if err := os.Symlink(filepath.Base(s.Path), draft); err != nil {
-		return err
+		return l.Explain(err)
 	}
-	if err := os.Rename(draft, s.Name); err != nil {
+	if err := os.Rename(draft, name); err != nil {
 		os.Remove(draft)
-		return err
+		return l.Explain(err)
 	}
 	return nil
 }
@@ -131,19 +140,20 @@ func (s *Socket) Remove() {
 		return
 	}
 	defer l.Unlock()
-	if target, err := os.Readlink(s.Name); err == nil && target == filepath.Base(s.Path) {
-		os.Remove(s.Name)
+	name, socket := l.At(filepath.Base(s.Name)), filepath.Base(s.Path)
+	if target, err := os.Readlink(name); s.Name != "" && err == nil && target == socket {
+		os.Remove(name)
 	}
-	os.Remove(s.Path)
+	os.Remove(l.At(socket))
 }
 
+// listenAt makes a socket at a path of rundir.Folder.At: others may be longer than an address.
 func listenAt(path string) (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	err = atPath(path, func(address unix.Sockaddr) error { return unix.Bind(fd, address) })
-	if err == nil {
+	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err == nil {
 		err = unix.Listen(fd, 64)
 	}
 	if err != nil {
@@ -153,22 +163,7 @@ func listenAt(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// atPath calls f with the address of a socket at path. The path may be longer than an
-// address.
-func atPath(path string, f func(unix.Sockaddr) error) error {
-	const longest = 107
-	if len(path) <= longest {
-		return f(&unix.SockaddrUnix{Name: path})
-	}
-	folder, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(folder)
-	return f(&unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", folder, filepath.Base(path))})
-}
-
-// connect makes a connection to the socket at path. ECONNREFUSED: no process listens. EAGAIN,
+// connect makes a connection to the socket at path, one of rundir.Folder.At. ECONNREFUSED: no process listens. EAGAIN,
 // after that time: the queue of connections is full; the process may be stopped, for example.
 func connect(path string, patience time.Duration) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -178,7 +173,7 @@ func connect(path string, patience time.Duration) (int, error) {
 	timeout := unix.NsecToTimeval(patience.Nanoseconds())
 	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout)
 	if err == nil {
-		err = atPath(path, func(address unix.Sockaddr) error { return unix.Connect(fd, address) })
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -190,25 +185,36 @@ func connect(path string, patience time.Duration) (int, error) {
 // sweepSockets removes the sockets on which no process listens, and the names of sockets
 // that do not exist any more.
 func sweepSockets(l *rundir.Locked) {
-	sockets, names := list(l.Path())
-	for _, path := range sockets {
-		fd, err := connect(path, time.Millisecond)
+	sockets, names := list(l.Folder)
+	for _, socket := range sockets {
+		fd, err := connect(l.At(socket), time.Millisecond)
 		if err == nil {
 			unix.Close(fd)
-		} else if errors.Is(err, unix.ECONNREFUSED) {
-			os.Remove(path)
+		} else if errors.Is(err, unix.ECONNREFUSED) && isOf(l.At(socket), fs.ModeSocket) {
+			os.Remove(l.At(socket))
 		}
 	}
-	for _, path := range names {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			os.Remove(path)
+	for _, name := range names {
+		if _, err := os.Stat(l.At(name)); errors.Is(err, fs.ErrNotExist) && isOf(l.At(name), fs.ModeSymlink) {
+			os.Remove(l.At(name))
 		}
 	}
 }
 
+// isOf reports whether it is a file of that type: any other is not guise's.
+func isOf(path string, kind fs.FileMode) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Type() == kind
+}
+
 // SweepSockets removes what holders that were killed have left behind.
 func SweepSockets() {
-	sockets, names := list(rundir.Path())
+	f, err := rundir.Open(rundir.Path())
+	if err != nil {
+		return
+	}
+	sockets, names := list(f)
+	f.Close()
 	if len(sockets) == 0 && len(names) == 0 {
 		return
 	}
@@ -218,48 +224,59 @@ func SweepSockets() {
 	}
 }
 
-func list(folder string) (sockets, names []string) {
-	entries, err := os.ReadDir(folder)
+// socketName is the number of a stack, and the end of its socket's name.
+var socketName = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?\` + socketSuffix + `$`)
+
+// list returns the names of what is in the folder, if guise would have made it.
+func list(f *rundir.Folder) (sockets, names []string) {
+	entries, err := os.ReadDir(f.At("."))
 	if err != nil {
 		return nil, nil
 	}
 	for _, e := range entries {
-		path := filepath.Join(folder, e.Name())
+		stack, named := strings.CutSuffix(e.Name(), nameSuffix)
 		switch {
-		case strings.HasSuffix(path, socketSuffix):
-			sockets = append(sockets, path)
-		case strings.HasSuffix(path, nameSuffix):
-			names = append(names, path)
+		case socketName.MatchString(e.Name()):
+			sockets = append(sockets, e.Name())
+		case named && plan.CheckName(stack) == nil:
+			names = append(names, e.Name())
 		}
 	}
 	return sockets, names
 }
 
 // Stack is a stack that commands can reach: its name, or the pid of the process that
-// started it, and the path of its socket.
+// started it, and its socket.
 type Stack struct {
-	ID    string
-	Named bool
-	path  string
+	ID     string
+	Named  bool
+	Owner  int // the user whose folder it is in
+	folder string
+	socket string
 }
 
-// Stacks returns those of this user, the named ones first.
+// Stacks returns those of this user's folder, the named ones first. Root may have been led to
+// the folder of another user ($GUISE_RUNDIR), and then they are that user's.
 func Stacks() []Stack {
-	sockets, names := list(rundir.Path())
+	f, err := rundir.Open(rundir.Path())
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	sockets, names := list(f)
 	var stacks []Stack
 	named := map[string]bool{}
-	for _, path := range names {
-		target, err := os.Readlink(path)
-		if err != nil {
+	for _, name := range names {
+		target, err := os.Readlink(f.At(name))
+		if err != nil || !socketName.MatchString(target) {
 			continue
 		}
 		named[target] = true
-		id := strings.TrimSuffix(filepath.Base(path), nameSuffix)
-		stacks = append(stacks, Stack{ID: id, Named: true, path: filepath.Join(filepath.Dir(path), filepath.Base(target))})
+		stacks = append(stacks, Stack{strings.TrimSuffix(name, nameSuffix), true, f.Owner(), f.Path(), target})
 	}
-	for _, path := range sockets {
-		if base := filepath.Base(path); !named[base] {
-			stacks = append(stacks, Stack{ID: strings.TrimSuffix(base, socketSuffix), path: path})
+	for _, socket := range sockets {
+		if !named[socket] {
+			stacks = append(stacks, Stack{strings.TrimSuffix(socket, socketSuffix), false, f.Owner(), f.Path(), socket})
 		}
 	}
 	return stacks
@@ -273,9 +290,8 @@ func (e NoStackError) Error() string { return e.text }
 // FindStack returns the stack of that name, or of the process with that number.
 func FindStack(id string) (Stack, error) {
 	folder := rundir.Path()
-	stacks := Stacks()
 	var ids []string
-	for _, s := range stacks {
+	for _, s := range Stacks() {
 		if s.ID == id {
 			return s, nil
 		}
@@ -291,4 +307,32 @@ func FindStack(id string) (Stack, error) {
 }
 
 // Number is the number of the stack, which identifies it without a name.
-func (s Stack) Number() string { return strings.TrimSuffix(filepath.Base(s.path), socketSuffix) }
+func (s Stack) Number() string { return strings.TrimSuffix(s.socket, socketSuffix) }
+
+// Foreign reports whether the stack is another user's. Nothing of such a stack may be used by
+// this process: its holder would hand out code that this process runs, with this user's rights.
+func (s Stack) Foreign() bool { return s.Owner != os.Geteuid() }
+
+// FindOwn is FindStack for a command that takes anything from the stack except what its holder
+// says. Of another user's it is refused. To root the error says how to do it as that user: command
+// is what follows the word guise.
+func FindOwn(id string, command ...string) (Stack, error) {
+	s, err := FindStack(id)
+	if err != nil || !s.Foreign() {
+		return s, err
+	}
+	if os.Geteuid() != 0 {
+		return s, RefusedError{fmt.Sprintf("the stack %s belongs to user %d, and only that user may use it", s.ID, s.Owner)}
+	}
+	return s, RefusedError{fmt.Sprintf("the stack %s belongs to user %d, and root uses no stack of another user, which could make root "+
+		"do what its owner wants; as that user: %s %s", s.ID, s.Owner, become(s.Owner),
+		plain.Words(append([]string{"env", "GUISE_RUNDIR=" + s.folder, "guise"}, command...)...))}
+}
+
+// become is what root types to be that user.
+func become(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return "runuser -u " + plain.Words(u.Username) + " --"
+	}
+	return fmt.Sprintf("setpriv --reuid=%d --regid=%[1]d --clear-groups", uid)
+}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"guise/internal/plain"
 )
 
 // How far a stack's TCP reached.
@@ -125,7 +127,7 @@ func (p Programs) outside() string {
 		if o.Times > 1 {
 			why += ", " + times(o.Times)
 		}
-		named = append(named, fmt.Sprintf("%s (%s)", o.Program, why))
+		named = append(named, fmt.Sprintf("%s (%s)", plain.Text(o.Program), why))
 	}
 	if all == 0 {
 		return ""

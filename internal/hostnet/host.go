@@ -126,7 +126,7 @@ func (h *Host) prepare(l *journal.Locked, links []*plan.Link) error {
 	if err != nil {
 		return err
 	}
-	tables := tables("guise_"+h.journal.ID(), taps, forward)
+	tables := tables(h.journal.TableName(), taps, forward)
 	for _, t := range tables {
 		h.journal.Steps = append(h.journal.Steps,
 			journal.Step{Kind: journal.Table, Family: t.Version(), Name: t.Name})

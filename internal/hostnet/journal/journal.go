@@ -17,6 +17,10 @@
 // lock. Several stacks may need one sysctl. Each writes it down with the value
 // from before the first of them (Adopt), and only the last one restores that
 // value (Shared).
+//
+// A journal makes guise change the host, with the rights of whoever reads it. So it is read only
+// from a file of this user's own, in a folder of this user's own, and it may name only what
+// guise itself changes (read.go).
 package journal
 
 import (
@@ -110,10 +114,10 @@ func (l *Locked) New(base string) (*Journal, error) {
 		if i > 1 {
 			j.path = filepath.Join(l.Path(), fmt.Sprintf("%s_%d%s", base, i, suffix))
 		}
-		if _, err := os.Lstat(j.path); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(l.file(j)); errors.Is(err, fs.ErrNotExist) {
 			return j, nil
 		} else if err != nil {
-			return nil, err
+			return nil, l.Explain(err)
 		}
 	}
 }
@@ -130,22 +134,36 @@ func (l *Locked) Save(j *Journal) error {
 	if err != nil {
 		return err
 	}
-	// Not to Path() itself: on a full disk the old text would be lost.
-	draft := j.path + ".new"
-	if err = os.WriteFile(draft, append(text, '\n'), 0o600); err == nil {
-		err = os.Rename(draft, j.path)
+	// Not to Path() itself: on a full disk the old text would be lost. A draft that a guise left
+	// that was killed is not written to: it could be a link.
+	draft := l.file(j) + ".new"
+	os.Remove(draft)
+	if err = write(draft, append(text, '\n')); err == nil {
+		err = os.Rename(draft, l.file(j))
 	}
 	if err != nil {
 		os.Remove(draft)
-		return fmt.Errorf("cannot note what is to be undone: %w ($GUISE_RUNDIR names another place)", err)
+		return fmt.Errorf("cannot note what is to be undone: %w ($GUISE_RUNDIR names another place)", l.Explain(err))
 	}
 	return nil
 }
 
+func write(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
+}
+
+// file is the path by which the journal is reached (rundir.Folder.At).
+func (l *Locked) file(j *Journal) string { return l.At(filepath.Base(j.path)) }
+
 // HandOver makes another process the owner of the journal at path. It is no error
 // if the new owner has undone and removed it already.
 func (l *Locked) HandOver(j *Journal, pid int) error {
-	if _, err := os.Lstat(j.path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(l.file(j)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	owner, err := ProcessOf(pid)
@@ -158,8 +176,8 @@ func (l *Locked) HandOver(j *Journal, pid int) error {
 
 // Remove deletes the journal, when everything is undone.
 func (l *Locked) Remove(j *Journal) error {
-	if err := os.Remove(j.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if err := os.Remove(l.file(j)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return l.Explain(err)
 	}
 	return nil
 }
@@ -167,26 +185,20 @@ func (l *Locked) Remove(j *Journal) error {
 // Load reads the journal at path, which must be in the locked folder. If there is
 // none, the error wraps fs.ErrNotExist.
 func (l *Locked) Load(path string) (*Journal, error) {
-	text, err := os.ReadFile(filepath.Join(l.Path(), filepath.Base(path)))
+	path = filepath.Join(l.Path(), filepath.Base(path))
+	text, err := l.read(path)
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{path: filepath.Join(l.Path(), filepath.Base(path))}
-	if err := json.Unmarshal(text, j); err != nil {
-		return nil, fmt.Errorf("%s is no journal: %w", j.path, err)
-	}
-	if j.Version != version {
-		return nil, fmt.Errorf("%s has version %d, this guise knows %d; run the guise that wrote it", j.path, j.Version, version)
-	}
-	return j, nil
+	return parse(path, text)
 }
 
 // List reads all journals. Those that cannot be read are left out, and the
 // error says why.
 func (l *Locked) List() ([]*Journal, error) {
-	entries, err := os.ReadDir(l.Path())
+	entries, err := os.ReadDir(l.At("."))
 	if err != nil {
-		return nil, err
+		return nil, l.Explain(err)
 	}
 	var journals []*Journal
 	var failed []error

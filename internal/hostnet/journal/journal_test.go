@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -50,7 +49,7 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	directory(t)
 	l := lock(t)
 	defer l.Unlock()
-	steps := []Step{{Kind: Table, Family: "ip", Name: "guise_x"}, {Kind: Sysctl, Key: "net/a", Set: "1", Old: "0"}, {Kind: Device, Name: "guise0", Index: 9}}
+	steps := []Step{{Kind: Table, Family: "ip", Name: "guise_x"}, {Kind: Sysctl, Key: "net/ipv6/conf/eth0.7/accept_ra", Set: "1", Old: "0"}, {Kind: Device, Name: "guise0", Index: 9}}
 	j := saved(t, l, "x", steps...)
 	if second := saved(t, l, "x"); second.ID() != "x_2" {
 		t.Errorf("a second x is %q", second.ID())
@@ -156,59 +155,13 @@ func directoryOf(t *testing.T, user int, mode os.FileMode) string {
 }
 
 func TestDirectoryOfAnotherUserIsRefused(t *testing.T) {
-	directoryOf(t, 65534, 0o777)
+	directoryOf(t, 65534, 0o755)
 	if l, err := Lock(); err == nil {
 		l.Unlock()
 		t.Error("it was trusted")
 	} else if !strings.Contains(err.Error(), "belongs to user 65534") {
 		t.Error(err)
 	}
-}
-
-func TestDirectoryThatAnotherUserJustGaveUpIsMadeAnew(t *testing.T) {
-	dir := directoryOf(t, 65534, 0o700)
-	theirs, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Flock(int(theirs.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	waits := make(chan error)
-	go func() {
-		l, err := Lock()
-		if err == nil {
-			l.Unlock()
-		}
-		waits <- err
-	}()
-	for deadline := time.Now().Add(10 * time.Second); opened(t, dir) < 2; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nobody waits for the lock")
-		}
-	}
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
-	theirs.Close()
-	if err := <-waits; err != nil {
-		t.Error(err)
-	}
-}
-
-// opened counts this process's descriptors of path.
-func opened(t *testing.T, path string) (n int) {
-	t.Helper()
-	open, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, fd := range open {
-		if target, _ := os.Readlink(fd); target == path {
-			n++
-		}
-	}
-	return n
 }
 
 func TestNothingIsChangedWithoutAPlaceToNoteIt(t *testing.T) {
@@ -231,15 +184,15 @@ func TestFullDiskKeepsTheOldJournal(t *testing.T) {
 	t.Setenv("GUISE_RUNDIR", dir)
 	l := lock(t)
 	defer l.Unlock()
-	j := saved(t, l, "x", Step{Kind: Device, Name: "kept"})
+	j := saved(t, l, "x", Step{Kind: Device, Name: "guise7", Index: 1})
 	for range 1000 {
-		j.Steps = append(j.Steps, Step{Kind: Device, Name: "more"})
+		j.Steps = append(j.Steps, Step{Kind: Device, Name: "guise8", Index: 2})
 	}
 	if err := l.Save(j); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("a full disk: %v", err)
 	}
 	old, err := l.Load(j.Path())
-	if err != nil || len(old.Steps) != 1 || old.Steps[0].Name != "kept" {
+	if err != nil || len(old.Steps) != 1 || old.Steps[0].Name != "guise7" {
 		t.Errorf("the old journal: %+v, %v", old, err)
 	}
 	if left, _ := filepath.Glob(dir + "/*"); len(left) != 1 {
