@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The addresses at which a region can be, and the size of one with the default
-// memory: lib/region/create.c.
+// The range of addresses in which a region can be, in windows, and the size of one with
+// the default memory: lib/region/create.c. A place in each window is tried.
 const (
 	highPlaces  = 0x7e9000000000
 	lowPlaces   = 0x1000000000 // where programs have 39 bits of addresses
@@ -64,13 +64,13 @@ func (e *examination) memory() {
 	case free == places:
 		e.find("memory", OK, "", "the addresses of a stack are free, and a stack's memory can be reserved")
 	case free > 0:
-		e.find("memory", OK, "", "%d of %d addresses for a stack are free", free, places)
+		e.find("memory", OK, "", "%d of %d addresses that were tried for a stack are free", free, places)
 	case errors.Is(last, unix.ENOMEM):
 		// This process has mapped more than the holder will have: there it may work.
 		e.find("memory", Note, "raise the limit (ulimit -v unlimited), or --memory 32M",
 			"the limit of a process's address space (ulimit -v) is low: a program that maps much of its own cannot join a stack of 256M")
 	default:
-		e.find("memory", Bad, "start guise without what is loaded into each process", "none of the addresses of a stack is free (%v)", last)
+		e.find("memory", Bad, "start guise without what is loaded into each process", "none of the addresses that were tried for a stack is free (%v)", last)
 	}
 }
 

@@ -55,8 +55,8 @@ func TestTakenAddressesAreFound(t *testing.T) {
 		status, text string
 	}{
 		{places, OK, "the addresses of a stack are free"},
-		{3, OK, "3 of 64 addresses for a stack are free"},
-		{0, Bad, "none of the addresses of a stack is free (file exists)"},
+		{3, OK, "3 of 64 addresses that were tried for a stack are free"},
+		{0, Bad, "none of the addresses that were tried for a stack is free (file exists)"},
 	} {
 		t.Run(c.text, func(t *testing.T) {
 			if c.taken < places {

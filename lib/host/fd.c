@@ -143,3 +143,21 @@ int guise_fd_memory(const char *name, unsigned int flags)
 		fd = host_sys(SYS_memfd_create, name, flags | MFD_CLOEXEC);
 	return (int)fd;
 }
+
+int guise_fd_shared(const char *name, uint64_t bytes)
+{
+	int fd = guise_fd_memory(name, MFD_ALLOW_SEALING);
+	long ret = fd;
+
+	if (ret >= 0)
+		ret = host_sys(SYS_ftruncate, fd, bytes);
+	/* Or who has it could make the others use memory that is gone: SIGBUS. */
+	if (ret >= 0)
+		ret = host_sys(SYS_fcntl, fd, F_ADD_SEALS,
+			       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	if (ret >= 0)
+		return fd;
+	if (fd >= 0)
+		host_sys(SYS_close, fd);
+	return (int)ret;
+}

@@ -3,6 +3,7 @@
 #ifndef GUISE_HOST_FD_H
 #define GUISE_HOST_FD_H
 
+#include <stdint.h>
 #include <sys/resource.h>
 
 /*
@@ -16,6 +17,11 @@ int guise_fd_high(int fd);
 int guise_fd_low(rlim_t most);
 /* memfd_create(2) as this host wants it, close-on-exec; or -errno. */
 int guise_fd_memory(const char *name, unsigned int flags);
+/*
+ * Memory that processes share: such a file of that many bytes, whose size nobody can change any
+ * more. Where the host knows how (Linux 6.3), it cannot be made executable either.
+ */
+int guise_fd_shared(const char *name, uint64_t bytes);
 /*
  * For the time in which a stack's descriptors come and are moved, the soft limit (ulimit -n) is
  * raised, so that they lie above the program's own. What it was before, to be given back; where

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Descriptors that come from elsewhere are moved out of the program's way. */
+/* Descriptors that come from elsewhere are moved out of the program's way; shared memory. */
 #include "host/fd.h"
 
 #include "test/tap.h"
@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LOW 512 /* all of guise's own are above */
@@ -46,8 +47,29 @@ static void high_ones_stay(void)
 	tap(fd >= LOW && again == fd && is_open(fd), "one that is high already stays");
 }
 
+static void shared_memory_keeps_its_size(void)
+{
+	const int fd = guise_fd_shared("guise-test", 8192);
+	struct stat st = { 0 };
+
+	tap(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC && !fstat(fd, &st) && st.st_size == 8192,
+	    "shared memory has its size, and is close-on-exec");
+	tap(ftruncate(fd, 4096) && errno == EPERM && ftruncate(fd, 16384) && errno == EPERM,
+	    "nobody makes it smaller or larger");
+	tap(pwrite(fd, "x", 1, 8191) == 1 && pwrite(fd, "x", 1, 8192) < 0 && errno == EPERM,
+	    "it is written within its size");
+	tap(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EPERM,
+	    "nobody keeps the others from writing");
+	if (st.st_mode & 0111)
+		tap_skip("nobody makes a program of it", "the host does not know how");
+	else
+		tap(fchmod(fd, 0777) && errno == EPERM, "nobody makes a program of it");
+	close(fd);
+}
+
 int main(void)
 {
+	shared_memory_keeps_its_size();
 	all_are_moved();
 	high_ones_stay();
 	return tap_end();

@@ -224,15 +224,8 @@ int guise_cable_make(int fd[3])
 	long ret;
 
 	fd[1] = fd[2] = -1;
-	ret = guise_fd_memory("guise-cable", MFD_ALLOW_SEALING);
+	ret = guise_fd_shared("guise-cable", sizeof(struct cable));
 	fd[0] = (int)ret;
-	if (ret < 0)
-		goto fail;
-	ret = host_sys(SYS_ftruncate, fd[0], sizeof(struct cable));
-	if (ret < 0)
-		goto fail;
-	/* Sealed, so that neither end can make the other use memory that is gone. */
-	ret = host_sys(SYS_fcntl, fd[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	if (ret < 0)
 		goto fail;
 	ret = host_sys(SYS_pwrite64, fd[0], &magic, sizeof(magic), 0);

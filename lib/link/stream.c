@@ -323,10 +323,8 @@ int guise_stream_open(struct guise_stack *s, struct guise_link *link, struct gui
 	if (fd < 0)
 		return fd;
 	port->fd[0] = fd;
-	ret = guise_fd_memory("guise-stream", 0);
+	ret = guise_fd_shared("guise-stream", bytes);
 	port->fd[1] = ret < 0 ? -1 : guise_fd_high((int)ret);
-	if (port->fd[1] >= 0)
-		ret = host_sys(SYS_ftruncate, port->fd[1], bytes);
 	err = ret < 0 ? guise_fail((int)-ret, "%s: no memory for its buffers: %s", kind,
 				   strerrordesc_np((int)-ret))
 		      : guise_stream_attach(s, link, port, bytes);

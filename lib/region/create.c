@@ -28,12 +28,14 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 
 #define BASE_HIGH   0x7e9000000000ull /* free of libraries, also under ASAN and TSAN */
 #define BASE_LOW    0x1000000000ull   /* where addresses have 39 bits only: below programs */
-#define BASE_WINDOW 0x100000000ull    /* 4 GiB for each of ... */
+#define BASE_WINDOW 0x100000000ull    /* 4 GiB: the largest stack, and options.index counts them */
 #define BASE_COUNT  64
+#define BASE_STEP   ((uint64_t)GUISE_HOST_PAGE_HUGE)
 /* Devices that nobody asked for are not made. */
 #define IDLE_DEVICES "dummy.numdummies=0 ifb.numifbs=0 fb_tunnels=none"
 #define MEMORY_MIN   (32ull << 20)
@@ -63,9 +65,8 @@ static uint64_t base_first(void)
 
 /* Steps 2 to 4 at one base; -EADDRINUSE: try another. */
 static int settle(struct guise_stack *s, const struct guise_image_file *im,
-		  const struct guise_options *opt, uint64_t memory, int index)
+		  const struct guise_options *opt, uint64_t memory, uint64_t base)
 {
-	uint64_t base = base_first() + (uint64_t)index * BASE_WINDOW;
 	struct guise_region *r = calloc(1, sizeof(*r));
 	int err;
 
@@ -121,6 +122,34 @@ static int boot(struct guise_stack *s)
 }
 
 /*
+ * Steps 2 to 4. Where a stack lies is not to be guessed, and a process can join several: so its
+ * place is any of the range, at a step of BASE_STEP. If something is there, the same place of the
+ * next window is tried.
+ */
+static int find_place(struct guise_stack *s, const struct guise_image_file *im,
+		      const struct guise_options *opt, uint64_t memory)
+{
+	const uint64_t first = base_first();
+	const uint64_t places =
+		(BASE_COUNT * BASE_WINDOW - GUISE_OFF_ARENA - memory) / BASE_STEP + 1;
+	uint64_t place = 0;
+	int err = -EADDRINUSE;
+
+	if (opt->index >= 0)
+		return settle(s, im, opt, memory,
+			      first + (uint64_t)(opt->index % BASE_COUNT) * BASE_WINDOW);
+	/* Where the host has no randomness, at an early boot, the time has to do. */
+	if (host_sys(SYS_getrandom, &place, sizeof(place), GRND_NONBLOCK) != sizeof(place))
+		place = guise_host_now() ^ (uint64_t)host_sys(SYS_getpid) << 32;
+	place %= places;
+	for (int i = 0; i < BASE_COUNT && err == -EADDRINUSE; i++) {
+		err = settle(s, im, opt, memory, first + place * BASE_STEP);
+		place = (place + BASE_WINDOW / BASE_STEP) % places;
+	}
+	return err;
+}
+
+/*
  * The limit of file sizes counts for files in memory, too: who makes a larger one is killed, by
  * SIGXFSZ. So it is looked at before the first of them.
  */
@@ -145,7 +174,7 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	struct guise_stack *s;
 	struct guise_image_file im;
 	uint64_t memory;
-	int unused, first, i;
+	int unused, i;
 
 	if (!err)
 		err = &unused;
@@ -177,25 +206,15 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	*err = s->image_fd = guise_image_open(&opt, &im);
 	if (s->image_fd < 0)
 		goto fail;
-	*err = guise_fd_memory("guise", 0);
+	*err = guise_fd_shared("guise", GUISE_OFF_ARENA + memory);
 	if (*err >= 0) {
 		s->memfd = guise_fd_high(*err);
-		*err = (int)host_sys(SYS_ftruncate, s->memfd, GUISE_OFF_ARENA + memory);
-	}
-	if (*err < 0) {
+	} else {
 		guise_fail(-*err, "no memory file of %llu MiB: %s",
 			   (unsigned long long)memory >> 20, strerror(-*err));
 		goto fail;
 	}
-	/* Spread over the windows, so that a process can join several stacks. */
-	first = opt.index >= 0 ? opt.index % BASE_COUNT
-			       : (int)((guise_host_now() / 1000 + (uint64_t)host_sys(SYS_getpid)) %
-				       BASE_COUNT);
-	for (i = 0; i < (opt.index >= 0 ? 1 : BASE_COUNT); i++) {
-		*err = settle(s, &im, &opt, memory, (first + i) % BASE_COUNT);
-		if (*err != -EADDRINUSE)
-			break;
-	}
+	*err = find_place(s, &im, &opt, memory);
 	if (*err)
 		goto fail;
 	s->region->bells_most = guise_bells_most();

@@ -150,7 +150,7 @@ def test_a_denied_call_is_denied() -> None:
 def test_memory_files_that_could_be_executed_may_be_refused(tmp_path: Path) -> None:
     """As by vm.memfd_noexec=2, where only MFD_NOEXEC_SEAL helps: the memory of the stack and of a
     stream's buffers, and the program's own /etc/resolv.conf."""
-    denied = [f"memfd_create:1=={flags}=EACCES" for flags in (0, 1)]
+    denied = [f"memfd_create:1=={flags}=EACCES" for flags in range(4)]
     ours, its = socket.socketpair()
     with ours, its:
         link = ["--link", f"stream:fd={its.fileno()}", "--ip", "192.0.2.2/24"]

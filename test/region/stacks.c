@@ -7,6 +7,8 @@
  *	threads		whether the places of threads that ended are free again
  *	errors		what is said when something is asked for that cannot be
  *	image FILE	one with that kernel image
+ *	bases N		where N of them lie that are made one after the other, and then those
+ *			that have an index
  */
 #include "places.h"
 
@@ -287,6 +289,29 @@ static void image(const char *file)
 	printf("left: descriptors %d mappings %d\n", count_fds() - fds, count_guise_maps());
 }
 
+static void say_base(int index)
+{
+	struct guise_options opt = GUISE_OPTIONS_INIT;
+	struct guise_stack *s;
+	int err;
+
+	opt.memory = 32 << 20;
+	opt.index = index;
+	s = guise_create(&opt, &err);
+	if (!s)
+		must(err, "create");
+	printf("%d %p\n", index, (const void *)places_base());
+	guise_leave(s);
+}
+
+static void bases(int n)
+{
+	for (int i = 0; i < n; i++)
+		say_base(-1);
+	say_base(0);
+	say_base(63);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -301,8 +326,10 @@ int main(int argc, char **argv)
 		errors();
 	else if (!strcmp(what, "image") && argc == 3)
 		image(argv[2]);
+	else if (!strcmp(what, "bases") && argc == 3)
+		bases(atoi(argv[2]));
 	else {
-		fprintf(stderr, "usage: stacks pair|traceless|threads|errors|image FILE\n");
+		fprintf(stderr, "usage: stacks pair|traceless|threads|errors|image FILE|bases N\n");
 		return 2;
 	}
 	return 0;

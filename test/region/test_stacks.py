@@ -123,6 +123,23 @@ def test_an_image_that_is_spoilt_while_it_is_used_is_used_on(how: str, tmp_path:
     assert (done.text, done.errors) == ("b'sockets:'\n", ""), done
 
 
+WINDOW = 4 << 30
+RANGES = {first: range(first, first + 64 * WINDOW) for first in (0x7E9000000000, 0x1000000000)}
+
+
+def test_where_a_stack_lies_is_not_to_be_guessed() -> None:
+    """At least 12 bits of its address differ from stack to stack; with an index it is known."""
+    lines = [line.split() for line in stacks("bases", "24")]
+    *found, low, high = [int(base, 16) for _, base in lines]
+    assert [index for index, _ in lines] == ["-1"] * 24 + ["0", "63"]
+    assert low in RANGES and high == low + 63 * WINDOW
+    assert all(base in RANGES[low] and base % (2 << 20) == 0 for base in found)
+    differ = 0
+    for base in found:
+        differ |= base ^ found[0]
+    assert differ.bit_count() >= 12, [hex(base) for base in found]
+
+
 SENTENCE = "EADDRINUSE: this process already uses the addresses 0x"
 
 

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The memory of a running stack, as /proc shows it: no page is written and executed, and nobody
+can cut the memory that processes share, or make it executable."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import mmap
+import os
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from topology.process import Process, eventually
+from topology.side import BUILD, GUISE, PYTHON
+
+HOLDER = BUILD / "guise-holder"
+F_GET_SEALS, F_SEAL_EXEC = 1034, 0x20
+SHARED = {"SEAL": 1, "SHRINK": 2, "GROW": 4}
+COPY_OF_THE_IMAGE = {**SHARED, "FUTURE_WRITE": 16}
+
+MEMBER = """
+import socket, sys
+
+listener = socket.create_server(("127.0.0.1", 0))
+near = socket.create_connection(listener.getsockname())
+far, _ = listener.accept()
+near.sendall(b"x")
+far.recv(1)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass
+class Mapping:
+    first: int
+    rights: str
+    name: str
+
+
+def mappings(pid: int) -> list[Mapping]:
+    found = []
+    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        words = line.split(maxsplit=5)
+        name = words[5] if len(words) > 5 else ""
+        found.append(Mapping(int(words[0].split("-")[0], 16), words[1], name))
+    return found
+
+
+def written_and_executed(pid: int) -> list[Mapping]:
+    return [m for m in mappings(pid) if "w" in m.rights and "x" in m.rights]
+
+
+def memory_files(pid: int) -> dict[str, Path]:
+    """guise's, by name: a path that opens each."""
+    found = {}
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if name := re.fullmatch(r"/memfd:(guise[\w-]*) \(deleted\)", os.readlink(fd)):
+                found[name[1]] = fd
+    return found
+
+
+def holders(run_dir: Path) -> list[int]:
+    """Those of the stacks with that folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if (
+                entry.name.isdigit()
+                and os.readlink(entry / "exe") == str(HOLDER.resolve())
+                and f"GUISE_RUNDIR={run_dir}\0".encode() in (entry / "environ").read_bytes()
+            ):
+                found.append(int(entry.name))
+    return found
+
+
+@dataclass
+class Stack:
+    program: int
+    holders: list[int]
+
+
+@contextlib.contextmanager
+def running(run_dir: Path, *words: str) -> Iterator[Stack]:
+    """A stack with one program, and a link whose buffers are shared, too."""
+    ours, its = socket.socketpair()
+    with ours, its:
+        link = ["--link", f"stream:fd={its.fileno()}", "--ip", "192.0.2.2/24"]
+        command = [GUISE, "run", *link, *words, "--", PYTHON, "-c", MEMBER]
+        source, sink = os.pipe()
+        with (
+            open(source, "rb") as stdin,
+            open(sink, "wb"),
+            Process(
+                command,
+                stdin=stdin,
+                env={"GUISE_RUNDIR": str(run_dir)},
+                inherit=[its.fileno()],
+            ) as process,
+        ):
+            eventually(lambda: "ready" in process.said().text, "the program is ready")
+            yield Stack(process.pid, holders(run_dir))
+
+
+@pytest.mark.parametrize("mode", [(), ("--mode", "tun")], ids=["member", "guest"])
+def test_no_memory_of_a_process_is_written_and_executed(
+    mode: tuple[str, ...], tmp_path: Path
+) -> None:
+    with running(tmp_path, *mode) as stack:
+        assert stack.holders
+        for pid in (stack.program, *stack.holders):
+            assert any("x" in m.rights for m in mappings(pid))
+            assert not written_and_executed(pid)
+        inside = memory_files(stack.program)
+        assert bool(inside) == (not mode), "a guest has nothing of the region"
+
+
+def test_such_memory_would_be_seen() -> None:
+    """A condition of the test before it."""
+    with mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC):
+        assert len(written_and_executed(os.getpid())) == 1
+
+
+def host_seals_against_exec() -> bool:
+    fd = None
+    try:
+        fd = os.memfd_create("probe", os.MFD_CLOEXEC | 0x8)
+    except OSError as error:
+        assert error.errno == errno.EINVAL
+        return False
+    finally:
+        if fd is not None:
+            os.close(fd)
+    return True
+
+
+def test_nobody_cuts_shared_memory_or_makes_it_executable(tmp_path: Path) -> None:
+    """A member tries: another one would end by SIGBUS, or run what was written there."""
+    with running(tmp_path) as stack:
+        files = memory_files(stack.program)
+        assert files.keys() == {"guise", "guise-stream", "guise-kernel"}
+        for name, path in files.items():
+            seals = COPY_OF_THE_IMAGE if name == "guise-kernel" else SHARED
+            with open(path, "rb+", buffering=0) as file:
+                has = fcntl.fcntl(file, F_GET_SEALS)
+                size = os.fstat(file.fileno()).st_size
+                assert has & ~F_SEAL_EXEC == sum(seals.values()), (name, has)
+                for other in (size - mmap.PAGESIZE, size + mmap.PAGESIZE):
+                    with pytest.raises(PermissionError):
+                        file.truncate(other)
+                assert os.fstat(file.fileno()).st_size == size
+                if host_seals_against_exec():
+                    assert not os.fstat(file.fileno()).st_mode & 0o111, name
+                    with pytest.raises(PermissionError):
+                        os.chmod(file.fileno(), 0o777)
+
+
+def test_memory_that_is_shared_is_not_executed_and_code_is_not_written(tmp_path: Path) -> None:
+    """Of the region only the sealed copy of the image is executed, and nobody writes to that."""
+    with running(tmp_path) as stack:
+        for pid in (stack.program, *stack.holders):
+            rights: dict[str, set[str]] = {}
+            for m in mappings(pid):
+                if name := re.match(r"/memfd:(guise[\w-]*)", m.name):
+                    rights.setdefault(name[1], set()).add(m.rights)
+            assert rights.keys() == {"guise", "guise-stream", "guise-kernel"}
+            assert rights["guise-stream"] == {"rw-s"}
+            assert rights["guise-kernel"] == {"r-xp", "r--p"}
+            assert not any("x" in r for r in rights["guise"]), rights
