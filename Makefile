@@ -98,6 +98,13 @@ version := $(shell . ./versions.env && echo $$GUISE_VERSION)
 c_dialect := -std=gnu11 -D_GNU_SOURCE= -DGUISE_VERSION=$(version) -Iinclude -Ilib -I.
 c_warnings := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 c_flags := $(c_dialect) $(c_warnings) -fPIC -fvisibility=hidden -pthread
+# What makes bugs harder to use. CET without its shadow stack (-fcf-protection=full): threads enter
+# the image by a switch of stacks, of which that knows nothing.
+has_flag = $(shell $(CC) -Werror $(1) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(1))
+branches := $(or $(call has_flag,-fcf-protection=branch),$(call has_flag,-mbranch-protection=standard))
+fortify := $(if $(SANITIZE),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+hardening = -fstack-protector-strong -fstack-clash-protection $(branches) $(fortify)
+link_hardening := -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code
 # Sanitizers confuse the compiler's view of what is initialized: its warnings count without them.
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 c_errors := $(if $(SANITIZE),-Wno-error)
@@ -107,10 +114,15 @@ test_sanitize := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omi
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 test_objects = $(patsubst %.c,$(BUILD)/unit/obj/%.o,$(1))
 
+# It defines the functions that FORTIFY would put in place of others.
+$(BUILD)/obj/preload/%: fortify :=
+# Its assembler has no marks that jumps must hit. So no object says of itself that it has them all,
+# as it must not: the image has none.
+$(BUILD)/obj/lib/isa/% $(BUILD)/obj/preload/isa/%: branches :=
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call what,CC,$<)
-	$(Q)$(CC) $(CFLAGS) $(c_flags) $(c_errors) $(sanitize) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(hardening) $(CFLAGS) $(c_flags) $(c_errors) $(sanitize) -MMD -MP -c -o $@ $<
 
 $(BUILD)/unit/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -135,8 +147,8 @@ $(BUILD)/libguise.a: $(call objects,$(lib_sources)) $(BUILD)/list/lib
 # A library is put in place whole: running programs keep the one that they have mapped.
 $(BUILD)/libguise.so: $(call objects,$(lib_sources)) $(BUILD)/list/lib
 	$(call what,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) $(sanitize) -shared -pthread -Wl,-soname,libguise.so -Wl,-z,defs,-z,now,-z,nodelete \
-		-o $@.new $(filter %.o,$^)
+	$(Q)$(CC) $(LDFLAGS) $(sanitize) -shared -pthread -Wl,-soname,libguise.so -Wl,-z,defs,-z,nodelete \
+		$(link_hardening) -o $@.new $(filter %.o,$^)
 	@mv $@.new $@
 
 # The list of calls decides what the preload library exports.
@@ -151,21 +163,21 @@ $(BUILD)/libguise-preload.so: $(call objects,$(preload_sources)) $(BUILD)/list/p
 		$(BUILD)/libguise.a $(preload_map)
 	$(call what,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(sanitize) -shared -pthread -Wl,-soname,libguise-preload.so \
-		-Wl,-z,defs,-z,now -Wl,--exclude-libs,ALL $(addprefix -Wl$(comma)--version-script=,$(preload_map)) \
-		-o $@.new $(filter %.o,$^) $(BUILD)/libguise.a -l:libcares.a
+		-Wl,-z,defs $(link_hardening) -Wl,--exclude-libs,ALL \
+		$(addprefix -Wl$(comma)--version-script=,$(preload_map)) -o $@.new $(filter %.o,$^) $(BUILD)/libguise.a -l:libcares.a
 	@mv $@.new $@
 
 $(BUILD)/guise-holder: $(call objects,$(holder_sources)) $(BUILD)/list/holder $(BUILD)/list/relay $(BUILD)/libguise.a
 	$(call what,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread -Wl,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
+	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread $(link_hardening) -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
 
 $(BUILD)/guise-capture: $(call objects,$(capture_sources)) $(BUILD)/list/capture $(BUILD)/libguise.a
 	$(call what,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread -Wl,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
+	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread $(link_hardening) -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
 
 $(BUILD)/guise-bench: $(call objects,$(bench_sources)) $(BUILD)/list/bench $(BUILD)/libguise.a
 	$(call what,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread -Wl,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
+	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread $(link_hardening) -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
 
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libguise.so Makefile
 	@mkdir -p $(@D)
