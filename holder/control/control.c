@@ -372,23 +372,27 @@ static bool may_ask(const struct control *c, int client)
 	return false;
 }
 
+static long accept_one(const struct control *c)
+{
+	return host_sys(SYS_accept4, c->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
 /* A client that has connected, or -errno. When there is no descriptor for it, it would stay in
- * the queue and keep this thread awake: it gets the spare one, and a sentence. */
+ * the queue and keep this thread awake: it gets the spare one, and a sentence. Where that does not
+ * help (another thread was faster, or memory is lacking) this thread pauses. */
 static long next_client(struct control *c)
 {
-	const struct timespec moment = { .tv_nsec = 10000000 };
 	long client;
 
 	for (;;) {
-		client = host_sys(SYS_accept4, c->listener, NULL, NULL,
-				  SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if ((client != -EMFILE && client != -ENFILE) || c->spare < 0)
+		client = accept_one(c);
+		if ((client != -EMFILE && client != -ENFILE) || c->spare < 0) {
+			guise_lacking_pause(client);
 			return client;
+		}
 		close_fd(&c->spare);
-		client = host_sys(SYS_accept4, c->listener, NULL, NULL,
-				  SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (client < 0 && client != -EAGAIN)
-			host_sys(SYS_nanosleep, &moment, NULL); /* another thread was faster */
+		client = accept_one(c);
+		guise_lacking_pause(client);
 		if (client >= 0) {
 			guise_fail(EMFILE, "the stack's holder has no descriptor left for a "
 					   "command; end some of its programs");

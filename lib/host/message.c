@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 int guise_message_send(int to, const void *data, size_t len, const int *fd, unsigned int n)
 {
@@ -49,6 +50,7 @@ long guise_message_receive(int from, void *data, size_t room, struct guise_messa
 	in->sender = (struct ucred){ 0 };
 	/* MSG_TRUNC: the whole length, so that a longer message is seen as such. */
 	len = host_sys(SYS_recvmsg, from, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+	guise_lacking_pause(len);
 	if (len < 0)
 		return len;
 	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
@@ -62,6 +64,14 @@ long guise_message_receive(int from, void *data, size_t room, struct guise_messa
 		}
 	}
 	return len;
+}
+
+void guise_lacking_pause(long ret)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+
+	if (ret == -EMFILE || ret == -ENFILE || ret == -ENOBUFS || ret == -ENOMEM)
+		host_sys(SYS_nanosleep, &pause, NULL);
 }
 
 void guise_message_close(const struct guise_message *m)

@@ -49,14 +49,20 @@ static const struct {
 	{ "prctl", SYS_prctl },
 	{ "ptrace", SYS_ptrace },
 	{ "socket", SYS_socket },
+	{ "recvmsg", SYS_recvmsg },
 };
 
 static const struct {
 	const char *name;
 	uint32_t value;
 } errors[] = {
-	{ "ENOSYS", ENOSYS }, { "EPERM", EPERM },           { "EACCES", EACCES },
-	{ "EINVAL", EINVAL }, { "EOPNOTSUPP", EOPNOTSUPP }, { "EPROTONOSUPPORT", EPROTONOSUPPORT },
+	{ "ENOSYS", ENOSYS },
+	{ "EPERM", EPERM },
+	{ "EACCES", EACCES },
+	{ "ENOMEM", ENOMEM },
+	{ "EINVAL", EINVAL },
+	{ "EOPNOTSUPP", EOPNOTSUPP },
+	{ "EPROTONOSUPPORT", EPROTONOSUPPORT },
 };
 
 static struct sock_filter filter[512];

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from topology.exhausted import processor_share
+from topology.namespace import Word
 from topology.process import DEADLINE, Process, run
-from topology.side import BUILD, PYTHON, program, wait_until_says
+from topology.side import BUILD, DENY, PYTHON, program, wait_until_says
 
 
 @dataclass
@@ -40,13 +42,15 @@ class Holder:
 
 
 @contextlib.contextmanager
-def holding(plan: str | bytes) -> Iterator[Holder]:
+def holding(plan: str | bytes, *before: Word) -> Iterator[Holder]:
     ticket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     status, report = socket.socketpair()
     reader, writer = os.pipe()
     fds = {"--plan": reader, "--ticket": theirs.fileno(), "--status": report.fileno()}
     words = [word for name, fd in fds.items() for word in (name, str(fd))]
-    process = subprocess.Popen([BUILD / "guise-holder", *words], pass_fds=list(fds.values()))
+    process = subprocess.Popen(
+        [*before, BUILD / "guise-holder", *words], pass_fds=list(fds.values())
+    )
     try:
         os.close(reader)
         theirs.close()
@@ -176,3 +180,12 @@ def test_whatever_fails_is_undone(tmp_path: Path) -> None:
 def test_started_by_hand_it_says_how_it_is_meant() -> None:
     done = run([BUILD / "guise-holder"]).expect(2)
     assert "Started by guise run" in done.errors
+
+
+def test_a_holder_whose_host_has_no_memory_for_a_message_waits() -> None:
+    """The request stays where it is, and does not keep a processor busy."""
+    with holding(PLAN, DENY, "recvmsg=ENOMEM", "--") as holder:
+        assert holder.line() == "ready"
+        holder.ticket.send(b"x")
+        assert processor_share(holder.process.pid) < 0.1
+        holder.ticket.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from topology.exhausted import no_descriptor_left
+from topology.exhausted import no_descriptor_left, processor_share
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace, Word
 from topology.process import DEADLINE, Process, eventually, run
@@ -199,6 +199,17 @@ def test_who_asks_a_holder_without_descriptors_is_told(stack: Run) -> None:
         for _ in range(3):
             with stack.connect() as client:
                 assert client.recv(500).startswith(b"error the stack's holder has no descriptor")
+    assert len(stack.ls()) == 1
+
+
+def test_a_holder_that_cannot_even_refuse_waits(stack: Run) -> None:
+    """As where another thread took its spare descriptor, or the host has no memory."""
+    holder = stack.ls()[0]["holder"]
+    with no_descriptor_left(holder, 3), stack.connect() as client:
+        assert processor_share(holder) < 0.1
+        client.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            client.recv(500)
     assert len(stack.ls()) == 1
 
 
