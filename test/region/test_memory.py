@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The memory of a running stack, as /proc shows it: no page is written and executed, and nobody
-can cut the memory that processes share, or make it executable."""
+can cut the memory that processes share, or make it executable. What the image has against bugs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ import mmap
 import os
 import re
 import socket
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from topology.namespace import Word
 from topology.process import Process, eventually
 from topology.side import BUILD, GUISE, PYTHON
 
 HOLDER = BUILD / "guise-holder"
 F_GET_SEALS, F_SEAL_EXEC = 1034, 0x20
+HEADER = 0x10000  # GUISE_OFF_HEADER
 SHARED = {"SEAL": 1, "SHRINK": 2, "GROW": 4}
 COPY_OF_THE_IMAGE = {**SHARED, "FUTURE_WRITE": 16}
 
@@ -41,6 +44,7 @@ sys.stdin.read()
 class Mapping:
     first: int
     rights: str
+    offset: int
     name: str
 
 
@@ -49,7 +53,7 @@ def mappings(pid: int) -> list[Mapping]:
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
         words = line.split(maxsplit=5)
         name = words[5] if len(words) > 5 else ""
-        found.append(Mapping(int(words[0].split("-")[0], 16), words[1], name))
+        found.append(Mapping(int(words[0].split("-")[0], 16), words[1], int(words[2], 16), name))
     return found
 
 
@@ -93,7 +97,7 @@ def running(run_dir: Path, *words: str) -> Iterator[Stack]:
     ours, its = socket.socketpair()
     with ours, its:
         link = ["--link", f"stream:fd={its.fileno()}", "--ip", "192.0.2.2/24"]
-        command = [GUISE, "run", *link, *words, "--", PYTHON, "-c", MEMBER]
+        command: list[Word] = [GUISE, "run", *link, *words, "--", PYTHON, "-c", MEMBER]
         source, sink = os.pipe()
         with (
             open(source, "rb") as stdin,
@@ -174,3 +178,40 @@ def test_memory_that_is_shared_is_not_executed_and_code_is_not_written(tmp_path:
             assert rights["guise-stream"] == {"rw-s"}
             assert rights["guise-kernel"] == {"r-xp", "r--p"}
             assert not any("x" in r for r in rights["guise"]), rights
+
+
+def symbols() -> dict[str, int]:
+    """Of the image, and where they lie from the base on."""
+    command: list[Word] = ["nm", BUILD / "guise-kernel.debug"]
+    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {words[2]: int(words[0], 16) for words in map(str.split, listing.splitlines())}
+
+
+def protecting_value(pid: int) -> int:
+    """What the kernel of its stack puts between the variables and the return address of a function,
+    and looks at before it returns."""
+    # The library has the header a second time, above.
+    header, *_ = (
+        m for m in mappings(pid) if m.name.startswith("/memfd:guise ") and m.offset == HEADER
+    )
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        memory.seek(header.first - HEADER + symbols()["__stack_chk_guard"])
+        return int.from_bytes(memory.read(8), "little")
+
+
+def test_the_kernel_protects_its_stacks_by_another_value_in_each_region(tmp_path: Path) -> None:
+    with running(tmp_path / "one") as one, running(tmp_path / "other") as other:
+        values = [protecting_value(stack.program) for stack in (one, other)]
+        assert protecting_value(one.holders[0]) == values[0], "it is in the region"
+    # A text that is too long ends at its lowest byte.
+    assert all(value and not value & 0xFF for value in values)
+    assert values[0] != values[1]
+
+
+def test_the_kernel_has_what_makes_its_bugs_harder_to_use() -> None:
+    """Copies to and from programs stay within their object; pieces of memory come in no order."""
+    assert symbols().keys() >= {
+        "__stack_chk_fail",
+        "__check_object_size",
+        "cache_random_seq_create",
+    }

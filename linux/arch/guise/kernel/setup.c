@@ -55,9 +55,14 @@ static void __ref __noreturn guise_start(void)
 	BUG();
 }
 
-/* The host side calls this once, in the process that creates the region. */
+#ifdef CONFIG_STACKPROTECTOR
+unsigned long __stack_chk_guard __ro_after_init;
+#endif
+
+/* The host side calls this once, in the process that creates the region. The value that
+ * protects stacks is set while this runs. */
 __visible void guise_boot(struct guise_slot *slot);
-__visible void guise_boot(struct guise_slot *slot)
+__visible __no_stack_protector void guise_boot(struct guise_slot *slot)
 {
 	unsigned long top = (unsigned long)init_stack + THREAD_SIZE;
 
