@@ -70,9 +70,9 @@ char *summary(const struct guise_server *v, bool cut, bool guests)
 		cc,
 		summary_counter(snmp, "Tcp", "ActiveOpens") +
 			summary_counter(snmp, "Tcp", "PassiveOpens"),
-		region->sockets, region->escaped, tx, rx,
+		region->count[GUISE_COUNT_SOCKETS], region->count[GUISE_COUNT_ESCAPED], tx, rx,
 		summary_counter(snmp, "Tcp", "RetransSegs"), v->joined, v->refused,
-		region->untrapped);
+		region->count[GUISE_COUNT_UNTRAPPED]);
 	outside_write(region, out);
 	putc(',', out);
 	untraced_write(v->untraced, out);

@@ -213,7 +213,7 @@ __attribute__((constructor)) static void begin(void)
 	preload_find_originals();
 	if (!preload_stack())
 		return;
-	__atomic_fetch_add(&preload.stack->region->programs, 1, __ATOMIC_RELAXED);
+	guise_count(preload.stack, GUISE_COUNT_PROGRAMS, 1);
 	guise_leave_at_end(preload_leave_quietly);
 	preload_exec_begin();
 	preload_outside_begin();

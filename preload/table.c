@@ -59,7 +59,7 @@ const struct guise_fdmap_memory preload_local = { .get = local_get, .put = local
 static int make_map(struct guise_stack *s)
 {
 	struct guise_fdmap_memory memory = in_region(s);
-	struct guise_fdmap *given = (void *)(uintptr_t)s->region->procs[s->proc].fdmap;
+	struct guise_fdmap *given = (void *)(uintptr_t)guise_own_place(s)->fdmap;
 	struct guise_fdmap *map = given ? given : guise_fdmap_new(&memory);
 	int fd = -1, err = map ? 0 : -ENOMEM;
 
@@ -70,7 +70,7 @@ static int make_map(struct guise_stack *s)
 			guise_fdmap_free(map, &memory);
 		return err;
 	}
-	s->region->procs[s->proc].fdmap = (uint64_t)(uintptr_t)map;
+	guise_own_place(s)->fdmap = (uint64_t)(uintptr_t)map;
 	__atomic_store_n(&preload.map, map, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -89,7 +89,7 @@ char *report_of_the_holder(const struct guise_server *v, const struct report_fac
 		",\"memory\":%" PRIu64 ",\"memory_limit\":%" PRIu64 ",\"escaped\":%" PRIu64 ",",
 		getpid(), facts->age_ms, facts->ending ? "true" : "false",
 		r->dead ? "true" : "false", v->members, v->joined, (uint64_t)st.st_blocks * 512,
-		r->ram_size, r->escaped);
+		r->ram_size, r->count[GUISE_COUNT_ESCAPED]);
 	outside_write(r, out);
 	putc(',', out);
 	put_members(out, v);

@@ -95,9 +95,9 @@ void outside_write(const struct guise_region *r, FILE *out)
 	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++)
 		if (r->outside[i].why == GUISE_OUTSIDE_OFF)
 			off += r->outside[i].times;
-	fprintf(out, "\"programs\":%" PRIu64 ",\"outside\":[", r->programs);
+	fprintf(out, "\"programs\":%" PRIu64 ",\"outside\":[", r->count[GUISE_COUNT_PROGRAMS]);
 	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
-		if (!is_listed(r, i, off > r->by_itself))
+		if (!is_listed(r, i, off > r->count[GUISE_COUNT_BY_ITSELF]))
 			continue;
 		fprintf(out, "%s{\"program\":", separator);
 		json_string(out, r->outside[i].program);

@@ -16,7 +16,7 @@
 #define GUISE_CONTRACT_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   17 /* raise when anything in this file or in layout.h changes */
+#define GUISE_ABI   18 /* raise when anything in this file or in layout.h changes */
 
 #ifndef __ASSEMBLY__
 

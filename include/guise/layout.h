@@ -73,7 +73,10 @@ struct guise_slot {
 	uint64_t signals;    /* bit n-1: raise signal n of the host when the thread leaves */
 	uint32_t renew;      /* users of its process have changed: kernel/identity.c */
 	uint32_t has_bell;   /* it sleeps on that bell, or has not looked since */
-	uint64_t pad[5];
+	/* Of a servant: its call may only use memory in here. The program's addresses from
+	 * window_from on are at window_at; 0 bytes: all of the process's memory, as it is. */
+	uint64_t window_size, window_from, window_at;
+	uint64_t pad[2];
 } __attribute__((aligned(64)));
 
 /*
@@ -230,6 +233,16 @@ struct guise_vcpu {
 	struct guise_bell bell[GUISE_BELLS] __attribute__((aligned(64)));
 };
 
+/* What is counted for the holder's summary. */
+enum guise_count {
+	GUISE_COUNT_ESCAPED,   /* sockets that escaped */
+	GUISE_COUNT_UNTRAPPED, /* processes and threads whose raw system calls are not seen */
+	GUISE_COUNT_SOCKETS,   /* private sockets that were made */
+	GUISE_COUNT_PROGRAMS,  /* programs that joined: counted at each exec, not at a fork */
+	GUISE_COUNT_BY_ITSELF, /* programs that joined although GUISE_PRELOAD=off */
+	GUISE_COUNTS,
+};
+
 /* The shared header. */
 struct guise_region {
 	uint64_t magic;
@@ -262,12 +275,7 @@ struct guise_region {
 	uint64_t sim_now, sim_epoch;          /* ns; wall time = sim_epoch + sim_now */
 	uint64_t seed, seed_state;
 
-	/* Counters for the holder's summary. */
-	uint64_t escaped;   /* sockets that escaped */
-	uint64_t untrapped; /* processes and threads whose raw system calls are not seen */
-	uint64_t sockets;   /* private sockets that were made */
-	uint64_t programs;  /* programs that joined: counted at each exec, not at a fork */
-	uint64_t by_itself; /* programs that joined although GUISE_PRELOAD=off */
+	uint64_t count[GUISE_COUNTS]; /* for the holder's summary */
 	uint32_t unnamed;   /* starts of programs that outside[] has no room for */
 	uint32_t pad3;
 

@@ -69,10 +69,14 @@ bool guise_answered(struct guise_stack *s)
 
 int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
 {
-	struct guise_proc *self = &s->region->procs[s->proc];
+	struct guise_proc *self;
 	uint64_t until;
 	uint32_t now;
 	int answer;
+
+	if (s->served) /* nobody traces it */
+		return -ESRCH;
+	self = &s->region->procs[s->proc];
 
 	guise_own_lock(GUISE_LOCK_ASK);
 	guise_ask_later(s, what, pid);

@@ -23,9 +23,11 @@
 #include "region/slot.h"
 #include "region/vcpu.h"
 #include "region/wait.h"
+#include "served/client.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 /*
  * Another thread is about to end the process (leave.c): this one must not be inside
@@ -138,6 +140,41 @@ static inline long request(struct guise_stack *s, struct guise_slot *slot, struc
 	return ret;
 }
 
+void guise_call_foreign(struct guise_stack *s, struct guise_foreign_call *call)
+{
+	struct guise_slot *slot = guise_slot(s);
+	bool there;
+
+	call->signals = 0;
+	call->restart = false;
+	if (!slot) {
+		call->ret = guise_slot_error(s);
+		return;
+	}
+	guise_inside_enter();
+	/* A signal that comes from here on is held, and ends the wait. */
+	if (__atomic_load_n(call->interrupt, __ATOMIC_SEQ_CST) == call->number) {
+		guise_inside_leave();
+		call->ret = -EINTR;
+		call->restart = true; /* nothing has been done */
+		return;
+	}
+	slot->op = GUISE_OP_CALL;
+	slot->nr = call->nr;
+	memcpy(slot->arg, call->arg, sizeof(slot->arg));
+	slot->window_at = call->window;
+	slot->window_from = call->window_from;
+	slot->window_size = call->window_size;
+	there = run(s, slot, NULL);
+	call->ret = there ? slot->ret : -ENETDOWN;
+	call->restart = there && slot->restart && slot->ret == -EINTR;
+	call->signals = there ? slot->signals : 0;
+	slot->signals = 0;
+	slot->window_size = 0;
+	guise_inside_leave();
+	guise_signals_deliver();
+}
+
 long guise_call_attach(struct guise_stack *s, struct guise_slot *slot)
 {
 	guise_identity(s, slot->arg);
@@ -186,7 +223,8 @@ static inline long call(struct guise_stack *s, struct guise_pollset *ps, long nr
 	struct guise_slot *slot = guise_slot(s);
 
 	if (__builtin_expect(!slot, 0))
-		return guise_slot_error(s);
+		return s->served ? guise_served_call(s->served, ps, q.nr, q.arg)
+				 : guise_slot_error(s);
 	return request(s, slot, ps, &q);
 }
 

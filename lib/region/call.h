@@ -12,4 +12,18 @@ void guise_call_identify(struct guise_stack *s, struct guise_slot *slot);
 /* Ends the slot's kernel task. */
 void guise_call_exit(struct guise_stack *s, struct guise_slot *slot);
 
+/* A call that this thread makes for a program of another process. */
+struct guise_foreign_call {
+	uint64_t nr, arg[6];
+	uint64_t window, window_from, window_size; /* see struct guise_slot */
+	const uint32_t *interrupt;                 /* the call ends early when this is `number` */
+	uint32_t number;
+	long ret;
+	uint64_t signals; /* bit n-1: the program is to raise signal n */
+	bool restart;     /* it is to be repeated, if the program's handlers have SA_RESTART */
+};
+
+/* Makes the call; its result is in it. Once, and signals of this thread only interrupt it. */
+void guise_call_foreign(struct guise_stack *s, struct guise_foreign_call *call);
+
 #endif

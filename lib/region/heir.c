@@ -10,6 +10,7 @@
 #include "region/join.h"
 #include "region/slot.h"
 #include "region/vcpu.h"
+#include "served/client.h"
 
 #include <errno.h>
 #include <string.h>
@@ -27,6 +28,8 @@ static int prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
 	struct guise_message m;
 	long ret;
 
+	if (s->served)
+		return guise_served_prepare(s->served, ticket, heir, marks, n, keep);
 	heir->end = guise_join_ask(ticket, GUISE_JOIN_HEIR, &r, &m);
 	if (heir->end < 0)
 		return heir->end;
@@ -79,6 +82,11 @@ void guise_heir_drop(struct guise_heir *heir)
 
 void guise_heir_become(struct guise_stack *s, struct guise_heir *heir)
 {
+	if (s->served) {
+		guise_slots_forked();
+		guise_served_become(s, heir);
+		return;
+	}
 	host_sys(SYS_close, s->control);
 	s->control = heir->end;
 	s->proc = heir->proc;

@@ -15,6 +15,7 @@
 #include "region/slot.h"
 #include "region/stack.h"
 #include "region/vcpu.h"
+#include "served/client.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -63,19 +64,13 @@ static int await(int fd, short events, uint64_t deadline)
 	return ret < 0 ? (int)ret : 0;
 }
 
-/* channel: -1, or a descriptor to send along. */
-static int send_request(int to, enum guise_join_kind kind, int channel, uint64_t deadline)
+/* fd: -1, or a descriptor to send along. */
+static int send_on(int to, const void *data, size_t len, int fd, uint64_t deadline)
 {
-	const struct guise_join_request q = {
-		.magic = GUISE_JOIN_MAGIC,
-		.abi = GUISE_ABI,
-		.pid = (int32_t)host_sys(SYS_getpid),
-		.kind = kind,
-	};
 	int ret;
 
 	for (;;) {
-		ret = guise_message_send(to, &q, sizeof(q), &channel, channel >= 0);
+		ret = guise_message_send(to, data, len, &fd, fd >= 0);
 		if (!ret)
 			return 0;
 		if (ret == -EAGAIN) /* others join, too, and the holder is behind */
@@ -83,6 +78,13 @@ static int send_request(int to, enum guise_join_kind kind, int channel, uint64_t
 		if (ret < 0 && ret != -EINTR)
 			return ret;
 	}
+}
+
+static int send_request(int to, enum guise_join_kind kind, int channel, uint64_t deadline)
+{
+	const struct guise_join_request q = guise_join_request(kind);
+
+	return send_on(to, &q, sizeof(q), channel, deadline);
 }
 
 /* The answer's length. */
@@ -95,6 +97,11 @@ static long receive_reply(int channel, struct guise_join_reply *r, struct guise_
 		return ret;
 	ret = guise_message_receive(channel, r, sizeof(*r), m);
 	return ret ? ret : -ECONNRESET;
+}
+
+int guise_join_send(int to, const void *data, size_t len, int fd)
+{
+	return send_on(to, data, len, fd, guise_host_now() + ANSWER_NS);
 }
 
 static bool is_hung_up(int fd)
@@ -132,6 +139,23 @@ static int judge(long ret, int asked, const struct guise_join_reply *r,
 	if (ret)
 		guise_message_close(m);
 	return (int)ret;
+}
+
+int guise_join_receive(int channel, struct guise_join_reply *r, struct guise_message *m)
+{
+	long ret;
+
+	m->fds = 0;
+	ret = receive_reply(channel, r, m, guise_host_now() + ANSWER_NS);
+	return judge(ret, channel, r, m);
+}
+
+int guise_join_arrive(int end, struct guise_join_reply *r, struct guise_message *m)
+{
+	int ret = send_request(end, GUISE_JOIN_ENTER, -1, guise_host_now() + ANSWER_NS);
+
+	m->fds = 0;
+	return ret ? judge(ret, end, r, m) : guise_join_receive(end, r, m);
 }
 
 int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_reply *r,
@@ -202,6 +226,13 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 		return NULL;
 	}
 	guise_fd_all_high(fd, r->fds);
+	if (r->served) {
+		*err = guise_served_join(s, control, r, fd);
+		if (!*err)
+			return s;
+		guise_pages_free(s, sizeof(*s));
+		return NULL;
+	}
 	s->control = control;
 	s->proc = r->proc;
 	s->console_fd = -1;
@@ -263,32 +294,27 @@ struct guise_stack *guise_join(int ticket, int *err)
 
 	if (!s)
 		return NULL;
-	__atomic_fetch_add(&s->region->programs, 1, __ATOMIC_RELAXED);
+	guise_count(s, GUISE_COUNT_PROGRAMS, 1);
 	if (preload && !strcmp(preload, "off"))
-		__atomic_fetch_add(&s->region->by_itself, 1, __ATOMIC_RELAXED);
+		guise_count(s, GUISE_COUNT_BY_ITSELF, 1);
 	return s;
 }
 
 struct guise_stack *guise_join_enter(int end, int *err)
 {
-	uint64_t deadline = guise_host_now() + ANSWER_NS;
-	struct guise_message m = { .fds = 0 };
+	struct guise_message m;
 	struct guise_join_reply r;
 	struct guise_stack *s = NULL;
 	struct rlimit limit;
-	long ret;
 
 	limit = guise_fd_raise();
 	end = guise_fd_high(end);
-	ret = send_request(end, GUISE_JOIN_ENTER, -1, deadline);
-	if (!ret)
-		ret = receive_reply(end, &r, &m, deadline);
-	*err = judge(ret, end, &r, &m);
+	*err = guise_join_arrive(end, &r, &m);
 	if (!*err)
 		s = build(end, &r, m.fd, err);
 	else
 		host_sys(SYS_close, end);
-	if (s)
+	if (s && !s->served)
 		s->entered = true;
 	guise_fd_restore(limit);
 	return s;

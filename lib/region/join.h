@@ -34,6 +34,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #define GUISE_JOIN_MAGIC     0x6e694f4aU
 #define GUISE_JOIN_FIXED_FDS 3
@@ -45,11 +46,34 @@ enum guise_join_kind {
 	GUISE_JOIN_ENTER = 3, /* ... and it asks for the stack's descriptors */
 };
 
+/*
+ * A joiner that may not map the region gets its answer from its servant, another process, on
+ * the same channel; served/ring.h has what they share. Later the program asks its servant for
+ * places as others ask the holder: with the ticket, and with the marks behind the request.
+ */
+enum guise_join_served {
+	GUISE_JOIN_DIRECT,
+	GUISE_JOIN_RING,  /* the descriptors are a ring and its bells */
+	GUISE_JOIN_PLACE, /* the descriptor is the end of a place, for a process to come */
+};
+
 struct guise_join_request {
 	uint32_t magic;
 	uint32_t abi; /* GUISE_ABI of the joiner's library */
 	int32_t pid;  /* as the joiner sees itself; for messages only */
 	uint32_t kind;
+};
+
+static inline struct guise_join_request guise_join_request(enum guise_join_kind kind)
+{
+	return (struct guise_join_request){ GUISE_JOIN_MAGIC, GUISE_ABI, getpid(), kind };
+}
+
+/* To a servant: what a place is to have, then its marks. */
+struct guise_join_place {
+	struct guise_join_request request;
+	int32_t keep;   /* a descriptor of the stack, or -1; see heir.h */
+	uint32_t marks; /* struct guise_mark, so many */
 };
 
 struct guise_join_reply {
@@ -61,11 +85,13 @@ struct guise_join_reply {
 	uint32_t fds;                   /* descriptors that come with this message */
 	uint8_t links[GUISE_MAX_LINKS]; /* how many of them belong to each link */
 	uint32_t bells;                 /* ... and how many wake threads (bell.h) */
+	uint32_t served;                /* enum guise_join_served */
+	uint32_t marks;                 /* served: bytes of marks, in a message of their own */
 	char error[256];
 };
 
 _Static_assert(sizeof(struct guise_join_request) == 16, "on the wire");
-_Static_assert(sizeof(struct guise_join_reply) == 304, "on the wire");
+_Static_assert(sizeof(struct guise_join_reply) == 312, "on the wire");
 
 /*
  * Judge a message as it came: its bytes, their number, and how many
@@ -87,6 +113,11 @@ int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_repl
 		   struct guise_message *m);
 /* Says on the pair's end that the process has come. 0 or -errno. */
 int guise_join_greet(int end);
+/* Says so and gets the stack's descriptors. 0; or -errno with the sentence. Allocates nothing. */
+int guise_join_arrive(int end, struct guise_join_reply *r, struct guise_message *m);
+/* Sends a message, or receives an answer, within the time that a holder is given for it. */
+int guise_join_send(int to, const void *data, size_t len, int fd);
+int guise_join_receive(int channel, struct guise_join_reply *r, struct guise_message *m);
 /* As guise_join(), without counting a program: its caller does that, or the process is the
  * fork of a program that has been counted. */
 struct guise_stack *guise_join_uncounted(int ticket, int *err);

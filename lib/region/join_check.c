@@ -3,6 +3,7 @@
 #include "region/join.h"
 #include "region/bell.h"
 #include "region/stack.h"
+#include "served/ring.h"
 
 #include <errno.h>
 #include <string.h>
@@ -46,8 +47,19 @@ int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds
 		return r->status < 0
 			       ? 0
 			       : guise_fail(EPROTO, "join: an answer with status %d", r->status);
-	if (r->bells > GUISE_BELLS || (r->fds && r->bells < GUISE_BELLS_FIRST))
+	if (!r->served && (r->bells > GUISE_BELLS || (r->fds && r->bells < GUISE_BELLS_FIRST)))
 		return guise_fail(EPROTO, "join: an answer with %u bells", r->bells);
+	if (r->served > GUISE_JOIN_PLACE)
+		return guise_fail(EPROTO, "join: an answer of kind %u", r->served);
+	if (r->served) {
+		expected = r->served == GUISE_JOIN_PLACE ? 1 : 1 + GUISE_LANE_BELLS;
+		if (r->fds == expected && fds == (int)expected)
+			return 0;
+		return guise_fail(EPROTO,
+				  "join: %d descriptors came with the answer instead of %u; "
+				  "is the limit of open files (ulimit -n) reached?",
+				  fds, expected);
+	}
 	/* None come to a place for a process to come. */
 	expected = r->fds ? GUISE_JOIN_FIXED_FDS + r->bells : 0;
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {

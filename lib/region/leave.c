@@ -10,6 +10,7 @@
 #include "region/slot.h"
 #include "region/stack.h"
 #include "region/vcpu.h"
+#include "served/client.h"
 
 #include <stdlib.h>
 #include <sys/single_threaded.h>
@@ -30,6 +31,8 @@ void guise_stack_free(struct guise_stack *s)
 	}
 	if (s->region)
 		guise_region_unmap(s);
+	if (s->served)
+		guise_served_close(s->served);
 	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (own[i] >= 0)
 			host_sys(SYS_close, own[i]);
@@ -41,7 +44,13 @@ void guise_stack_free(struct guise_stack *s)
 
 void guise_leave(struct guise_stack *s)
 {
-	struct guise_slot *slot = guise_slot_find(s);
+	struct guise_slot *slot;
+
+	if (s->served) {
+		guise_stack_free(s);
+		return;
+	}
+	slot = guise_slot_find(s);
 
 	guise_pump_stop(s);
 	guise_slots_leave(s);

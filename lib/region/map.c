@@ -10,6 +10,7 @@
 #include "host/locks.h"
 #include "host/sys.h"
 #include "region/stack.h"
+#include "served/client.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -22,6 +23,18 @@
 #endif
 
 static struct guise_stack *stacks;
+
+struct guise_proc *guise_own_place(const struct guise_stack *s)
+{
+	return s->served ? &s->served->place : &s->region->procs[s->proc];
+}
+
+void guise_count(struct guise_stack *s, enum guise_count what, uint64_t n)
+{
+	uint64_t *count = s->served ? s->served->ring->count : s->region->count;
+
+	__atomic_fetch_add(&count[what], n, __ATOMIC_RELAXED);
+}
 
 struct guise_stack *guise_stacks(void)
 {

@@ -8,6 +8,7 @@
 #include "region/slot.h"
 #include "region/stack.h"
 #include "region/wait.h"
+#include "served/client.h"
 
 #define WINDOW (1ull << 32) /* each region lies in one of its own: create.c has the list */
 
@@ -28,6 +29,7 @@ static void wake(void)
 	struct guise_slot *slot = guise_here.slot;
 	uint32_t word;
 
+	guise_served_wake();
 	if (!slot)
 		return;
 	word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE);

@@ -25,6 +25,7 @@
 #include "host/sys.h"
 #include "region/call.h"
 #include "region/vcpu.h"
+#include "served/client.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -95,6 +96,7 @@ static void thread_ends(void *unused)
 		give_up(mine.at[i].stack, mine.at[i].slot);
 	memset(&mine, 0, sizeof(mine));
 	memset(&guise_here, 0, sizeof(guise_here));
+	guise_served_thread_ends();
 	guise_inside_leave();
 	guise_signals_deliver();
 	guise_room_end();
@@ -106,7 +108,14 @@ void guise_slots_forked(void)
 		s->known = s->threads_ending = 0;
 	memset(&mine, 0, sizeof(mine));
 	memset(&guise_here, 0, sizeof(guise_here));
+	guise_served_forked();
 	*guise_own_word() = 1;
+}
+
+void guise_slots_at_end(void)
+{
+	guise_slots_begin();
+	pthread_setspecific(exit_key, &mine);
 }
 
 void guise_slots_unseen(void (*child)(void))
@@ -317,6 +326,8 @@ struct guise_slot *guise_slot_attach(struct guise_stack *s)
 {
 	struct guise_slot *slot;
 
+	if (s->served)
+		return NULL;
 	if (__builtin_expect(!*same_process, 0))
 		return fail_unseen();
 	wait_until_seen(s);

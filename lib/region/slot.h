@@ -23,6 +23,9 @@ extern __thread struct guise_here guise_here;
  * the first to need a slot. */
 void guise_slots_begin(void);
 
+/* This thread's end is to be seen, although it has no slot. */
+void guise_slots_at_end(void);
+
 /* The slot, made and attached at the first call. NULL on failure. */
 struct guise_slot *guise_slot_attach(struct guise_stack *s);
 

@@ -13,6 +13,8 @@
 
 enum guise_users { GUISE_USERS_UNKNOWN, GUISE_USERS_HOLDERS, GUISE_USERS_FOREIGN };
 
+struct guise_served; /* served/client.h */
+
 struct guise_stack {
 	struct guise_region *region;
 	struct guise_slot *slots;   /* slots[0] is nobody */
@@ -46,6 +48,7 @@ struct guise_stack {
 	uint32_t threads_ending;     /* futex: the number of threads that give back their slots */
 	uint32_t left;               /* only this structure is there still */
 	struct guise_slot *end_slot; /* taken to end with, by a thread that never made a call */
+	struct guise_served *served; /* another process makes the calls: nothing above is set */
 	struct guise_link_port port[GUISE_MAX_LINKS];
 	struct guise_stack *next; /* stacks of this process */
 };
@@ -63,7 +66,13 @@ static inline uint32_t guise_slots_end(const struct guise_stack *s)
 	return __atomic_load_n(&s->region->slots_end, __ATOMIC_ACQUIRE);
 }
 
-/* The stacks of this process, linked by next. */
+/* What the stack knows of this process; of a served one, what the process knows itself. */
+struct guise_proc *guise_own_place(const struct guise_stack *s);
+
+/* Counts something for the summary: one of the region's counters. */
+void guise_count(struct guise_stack *s, enum guise_count what, uint64_t n);
+
+/* The stacks of this process that it calls directly, linked by next. */
 struct guise_stack *guise_stacks(void);
 void guise_stacks_add(struct guise_stack *s);
 void guise_stacks_remove(struct guise_stack *s);

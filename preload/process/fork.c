@@ -161,8 +161,7 @@ void preload_fork_child(void)
 	preload_completion_forked();
 	if (member) {
 		guise_heir_become(preload.stack, &heir);
-		preload.map =
-			(void *)(uintptr_t)preload.stack->region->procs[preload.stack->proc].fdmap;
+		preload.map = (void *)(uintptr_t)guise_own_place(preload.stack)->fdmap;
 		preload_epoll_forked();
 	} else {
 		preload.map = without ? without : &preload_nothing;

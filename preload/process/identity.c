@@ -19,8 +19,7 @@ void preload_identity_changed(bool all)
 	uint64_t id[6];
 	int saved = errno;
 
-	if (!preload.stack || preload_borrowed() ||
-	    !preload.stack->region->procs[preload.stack->proc].leader)
+	if (!preload.stack || preload_borrowed() || !guise_own_place(preload.stack)->leader)
 		return;
 	preload.stack->users = GUISE_USERS_UNKNOWN;
 	guise_identity(preload.stack, id);

@@ -56,7 +56,7 @@ void preload_outside_begin(void)
 	const char *told = secure_getenv("GUISE_OUTSIDE");
 
 	quiet = told && !strcmp(told, "quiet");
-	if (preload.stack) {
+	if (preload.stack && !preload.stack->served) {
 		long at = host_sys(SYS_mmap, 0, GUISE_OFF_SLOTS - GUISE_OFF_HEADER,
 				   PROT_READ | PROT_WRITE, MAP_SHARED, preload.stack->memfd,
 				   GUISE_OFF_HEADER);

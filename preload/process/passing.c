@@ -207,7 +207,7 @@ static void find_epoll(struct guise_mark *mark)
 void preload_inherit(void)
 {
 	struct guise_stack *s = preload.stack;
-	struct guise_proc *proc = &s->region->procs[s->proc];
+	struct guise_proc *proc = guise_own_place(s);
 	struct marks m = { .mark = (void *)(uintptr_t)proc->marks, .n = proc->marks_n };
 
 	if (!m.mark || preload_prepare())

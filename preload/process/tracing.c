@@ -46,7 +46,10 @@ void __lsan_do_leak_check(void) __attribute__((weak));
 static bool ask_to_let_go(struct guise_stack *s)
 {
 	const struct timespec nap = { 0, NOTICE_NS };
-	const struct guise_proc *self = &s->region->procs[s->proc];
+	const struct guise_proc *self = guise_own_place(s);
+
+	if (s->served)
+		return false;
 
 	for (int i = 0; i < NOTICE_LOOKS && !__atomic_load_n(&self->pid, __ATOMIC_ACQUIRE); i++)
 		host_sys(SYS_nanosleep, &nap, 0);

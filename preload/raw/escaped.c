@@ -67,5 +67,5 @@ __attribute__((destructor)) static void look(void)
 	if (have > had && !had)
 		host_sockets(true);
 	if (have > had)
-		__atomic_fetch_add(&preload.stack->region->escaped, have - had, __ATOMIC_RELAXED);
+		guise_count(preload.stack, GUISE_COUNT_ESCAPED, have - had);
 }

@@ -15,7 +15,7 @@
 void preload_trap_not_seen(void)
 {
 	if (preload.stack)
-		__atomic_fetch_add(&preload.stack->region->untrapped, 1, __ATOMIC_RELAXED);
+		guise_count(preload.stack, GUISE_COUNT_UNTRAPPED, 1);
 }
 
 HOOK int prctl(int option, ...)

@@ -103,7 +103,7 @@ static long private_socket(struct guise_stack *s, int family, int type, int prot
 		guise_call(s, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
 		return fd;
 	}
-	__atomic_fetch_add(&s->region->sockets, 1, __ATOMIC_RELAXED);
+	guise_count(s, GUISE_COUNT_SOCKETS, 1);
 	return preload_install(fd, (int)sfd, GUISE_FD_PRIVATE);
 }
 

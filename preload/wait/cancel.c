@@ -88,6 +88,8 @@ static bool uses_stack(pthread_t thread)
 
 	if (!s || pthread_getcpuclockid(thread, &clock))
 		return false;
+	if (s->served)
+		return true;
 	tid = ~(clock >> 3); /* how the kernel's interface numbers them */
 	for (unsigned int i = 1; i < guise_slots_end(s); i++)
 		if (s->slots[i].used == s->proc + 1 && s->slots[i].tid == tid)

@@ -147,10 +147,20 @@ void show_regs(struct pt_regs *regs)
  */
 u32 guise_refuse;
 
-/* Whether the running task's program is gone: the memory of a dead process cannot be used. */
-bool guise_user_gone(void)
+/* The memory of a dead process cannot be used. A servant's task uses what it shares with its
+ * program (asm/uaccess.h), whose addresses are checked here and nowhere else. */
+void *guise_user(const void __user *at, unsigned long n)
 {
 	struct guise_slot *slot = current->thread.slot;
+	unsigned long size, offset;
 
-	return slot && slot->orphan;
+	if (unlikely(!slot))
+		return (void __force *)at;
+	if (unlikely(slot->orphan))
+		return NULL;
+	size = slot->window_size;
+	if (likely(!size))
+		return (void __force *)at;
+	offset = (unsigned long)at - slot->window_from;
+	return n <= size && offset <= size - n ? (void *)slot->window_at + offset : NULL;
 }

@@ -5,7 +5,9 @@
  * Every access is a call of guise_copy() or guise_zero() (kernel/isa_*.S). When it
  * faults, the host side catches the signal and continues at their fix-up, which
  * returns how many bytes are missing: the caller gives EFAULT. The task of a dead
- * process has no memory to access; it gets EFAULT, too.
+ * process has no memory to access; it gets EFAULT, too. A task that makes the calls of a
+ * program in another process has a window: the memory that both share. All of the program's
+ * addresses that lie in it are translated, and all others give EFAULT.
  *
  * Programs have the lower half of the address space. A pointer beyond it is
  * refused before the call changes anything, as on a host: a datagram that cannot
@@ -32,29 +34,30 @@ static inline int __access_ok(const void __user *ptr, unsigned long size)
 
 unsigned long guise_copy(void *to, const void *from, unsigned long n);
 unsigned long guise_zero(void *to, unsigned long n);
-bool guise_user_gone(void);
+/* Where n bytes of the program's memory are; NULL: the calling task may not use them. */
+void *guise_user(const void __user *at, unsigned long n);
 
 static inline __must_check unsigned long raw_copy_from_user(void *to, const void __user *from,
 							    unsigned long n)
 {
-	if (unlikely(guise_user_gone()))
-		return n;
-	return guise_copy(to, (const void __force *)from, n);
+	const void *at = guise_user(from, n);
+
+	return likely(at) ? guise_copy(to, at, n) : n;
 }
 
 static inline __must_check unsigned long raw_copy_to_user(void __user *to, const void *from,
 							  unsigned long n)
 {
-	if (unlikely(guise_user_gone()))
-		return n;
-	return guise_copy((void __force *)to, from, n);
+	void *at = guise_user(to, n);
+
+	return likely(at) ? guise_copy(at, from, n) : n;
 }
 
 static inline __must_check unsigned long __clear_user(void __user *to, unsigned long n)
 {
-	if (unlikely(guise_user_gone()))
-		return n;
-	return guise_zero((void __force *)to, n);
+	void *at = guise_user(to, n);
+
+	return likely(at) ? guise_zero(at, n) : n;
 }
 #define __clear_user __clear_user
 
