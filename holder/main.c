@@ -32,6 +32,7 @@
 #include "holder/members/members.h"
 #include "holder/plan.h"
 #include "holder/relay/relay.h"
+#include "holder/servant/servant.h"
 #include "holder/summary.h"
 
 #include "host/sys.h"
@@ -239,6 +240,7 @@ static bool live(struct plan *p, const struct args *a, int signals, char **json)
 	} else {
 		p->relay->guests.alive = a->alive;
 		err = guise_server_init(&server, p->s, a->ticket);
+		server.serve = p->served ? servant_begin : NULL;
 		if (!err && relay_wanted(p->relay))
 			err = relay_start(p->relay, p->s);
 		if (!err)
@@ -291,6 +293,8 @@ int main(int argc, char **argv)
 	}
 	if (enter_wanted(argc, argv))
 		return enter(argc, argv);
+	if (servant_wanted(argc, argv))
+		return servant(argc, argv);
 	if (!parse_args(argc, argv, &a))
 		return usage();
 	signals = begin();

@@ -119,6 +119,14 @@ static int apply_boot(struct plan *p, char **word, int words)
 	return 0;
 }
 
+static int apply_served(struct plan *p, char **word, int words)
+{
+	(void)word;
+	(void)words;
+	p->served = true;
+	return 0;
+}
+
 static int apply_keep(struct plan *p, char **word, int words)
 {
 	(void)word, (void)words;
@@ -418,6 +426,7 @@ static const struct directive directives[] = {
 	{ "host", STACK, 2, 2, "NAME ADDR", apply_host },
 	{ "publish", STACK, 3, 3, "fd=N tcp|udp PORT", apply_publish },
 	{ "guests", STACK, 3, 5, "IFNAME fd=N [mptcp] ADDR...", apply_guests },
+	{ "served", ANYWHERE, 0, 0, "", apply_served },
 	{ "keep", ANYWHERE, 0, 0, "", apply_keep },
 	{ "control", ANYWHERE, 2, 3, "fd=N PATH [NAME-PATH]", apply_control },
 	{ "tell", ANYWHERE, 1, 1, "KEY=VALUE", apply_tell },

@@ -28,6 +28,7 @@ struct plan {
 	/* What the lines before the boot, and those about the holder itself, have set. */
 	struct guise_options options;
 	char *cmdline;
+	bool served; /* all programs are */
 	bool keep;
 	const char *undo_program, *undo_journal;
 

@@ -75,6 +75,7 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 			return nil, w.wrong("privileges", err)
 		}
 	}
+	s.Served = w.Served
 	if s.Memory, err = plan.ParseMemory(cmp.Or(w.Memory, "256M")); err != nil {
 		return nil, w.wrong("memory", err)
 	}

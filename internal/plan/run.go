@@ -21,6 +21,8 @@ type Run struct {
 	Netem   string // "": none
 	// Privileges are one of Privileges, or "": everything.
 	Privileges string
+	// Served programs have their calls made by another process.
+	Served bool
 	// SetUp: a program sets the stack up before it is kept, and may do everything until then.
 	SetUp bool
 	Undo  *Undo
@@ -87,6 +89,9 @@ func (r *Run) Plan(firstFD int) *Plan {
 		p.add(r.origin("privileges", r.Privileges), "privileges kept")
 	default:
 		p.add(r.origin("privileges", r.Privileges), "privileges host")
+	}
+	if r.Served {
+		p.add(r.origin("served", ""), "served")
 	}
 	if r.CC != "" {
 		p.add(r.origin("cc", r.CC), "sysctl net.ipv4.tcp_congestion_control %s", r.CC)

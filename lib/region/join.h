@@ -49,7 +49,7 @@ enum guise_join_kind {
 /*
  * A joiner that may not map the region gets its answer from its servant, another process, on
  * the same channel; served/ring.h has what they share. Later the program asks its servant for
- * places as others ask the holder: with the ticket, and with the marks behind the request.
+ * places as others ask the holder, with the ticket.
  */
 enum guise_join_served {
 	GUISE_JOIN_DIRECT,
@@ -69,11 +69,13 @@ static inline struct guise_join_request guise_join_request(enum guise_join_kind 
 	return (struct guise_join_request){ GUISE_JOIN_MAGIC, GUISE_ABI, getpid(), kind };
 }
 
-/* To a servant: what a place is to have, then its marks. */
+/* To a servant: what a place is to have. The marks (struct guise_mark) lie in the ring. */
 struct guise_join_place {
 	struct guise_join_request request;
 	int32_t keep;   /* a descriptor of the stack, or -1; see heir.h */
-	uint32_t marks; /* struct guise_mark, so many */
+	uint32_t lane;  /* in whose room they lie */
+	uint32_t marks; /* how many */
+	uint32_t fork;  /* the process that comes has the program's table, and needs no marks */
 };
 
 struct guise_join_reply {
@@ -86,7 +88,7 @@ struct guise_join_reply {
 	uint8_t links[GUISE_MAX_LINKS]; /* how many of them belong to each link */
 	uint32_t bells;                 /* ... and how many wake threads (bell.h) */
 	uint32_t served;                /* enum guise_join_served */
-	uint32_t marks;                 /* served: bytes of marks, in a message of their own */
+	uint32_t marks;                 /* served: how many marks lie in the ring's first room */
 	char error[256];
 };
 

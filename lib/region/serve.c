@@ -268,6 +268,41 @@ static int admit(struct guise_server *v, const struct incoming *in)
 	return proc;
 }
 
+/* Whether the sender asks for itself and is to be served: all are, but for the servants. */
+static bool is_served(const struct guise_server *v, const struct incoming *in)
+{
+	return v->serve && in->request.kind == GUISE_JOIN_NOW;
+}
+
+/* Starts a servant, which is expected in a place of its own; its index, or -errno. */
+static int have_served(struct guise_server *v, const struct incoming *in)
+{
+	int pair[2], proc, on = 1;
+	long ret;
+
+	if (v->s->region->dead)
+		return guise_fail(ENETDOWN, "join: the stack %s is lost", v->s->region->name);
+	proc = claim_proc(v, NULL);
+	if (proc < 0)
+		return proc;
+	ret = host_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
+	if (ret < 0) {
+		__atomic_store_n(&v->s->region->procs[proc].used, 0, __ATOMIC_RELEASE);
+		return guise_fail((int)-ret, "join: no socket pair: %s", strerror((int)-ret));
+	}
+	host_sys(SYS_setsockopt, pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	v->s->region->procs[proc].expected = true;
+	v->control[proc] = pair[0];
+	v->members++;
+	v->joined++;
+	/* Without a servant the place is buried when the end is closed. */
+	if (v->serve(in->with.fd[0], &in->with.sender, pair[1]))
+		refuse(in->with.fd[0], -EAGAIN);
+	host_sys(SYS_close, pair[1]);
+	host_sys(SYS_close, in->with.fd[0]);
+	return proc;
+}
+
 int guise_server_request_over(struct guise_server *v, int *ticket)
 {
 	struct incoming in;
@@ -289,7 +324,7 @@ int guise_server_request_over(struct guise_server *v, int *ticket)
 	if (!ret)
 		ret = check_sender(&in);
 	if (!ret)
-		ret = admit(v, &in);
+		ret = is_served(v, &in) ? have_served(v, &in) : admit(v, &in);
 	if (ret >= 0)
 		return ret;
 	v->refused++;

@@ -5,6 +5,8 @@
 
 #include "region/stack.h"
 
+#include <sys/socket.h>
+
 struct guise_server {
 	struct guise_stack *s;
 	int ticket;                   /* -1 once every copy of its other end is closed */
@@ -18,6 +20,9 @@ struct guise_server {
 	void (*known)(struct guise_server *v, unsigned int proc);
 	/* NULL, or has that process traced no more: 0, or -errno with a sentence. */
 	int (*let_go)(struct guise_server *v, int pid);
+	/* NULL, or starts a servant for a process that is to be served: it answers on channel. end: of
+	 * the servant's place. 0, or -errno with a sentence. */
+	int (*serve)(int channel, const struct ucred *who, int end);
 	void *context;
 };
 

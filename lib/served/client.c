@@ -87,6 +87,13 @@ void guise_served_close(struct guise_served *v)
 	guise_pages_free(v, sizeof(*v));
 }
 
+int guise_served_fd(const struct guise_served *v, unsigned int i)
+{
+	if (i < GUISE_LANE_BELLS)
+		return v->bell[i];
+	return i == GUISE_LANE_BELLS ? v->channel : -1;
+}
+
 void guise_served_thread_ends(void)
 {
 	if (mine.lane)
@@ -133,6 +140,14 @@ static bool take_lane(struct guise_served *v)
 		return true;
 	}
 	return false;
+}
+
+char *guise_served_room(struct guise_served *v, uint32_t *lane)
+{
+	if (!take_lane(v))
+		return NULL;
+	*lane = mine.number;
+	return guise_ring_room(v->ring, mine.number);
 }
 
 void guise_served_wake(void)

@@ -23,6 +23,12 @@ struct guise_served {
 struct guise_served *guise_served_open(int fd, const int bell[GUISE_LANE_BELLS], int channel);
 void guise_served_close(struct guise_served *v);
 
+/* The room of this thread's lane, for GUISE_LANE_ROOM bytes; NULL: there is no lane for it. */
+char *guise_served_room(struct guise_served *v, uint32_t *lane);
+
+/* Its descriptors: the bells, then the channel; -1 where there is none. */
+int guise_served_fd(const struct guise_served *v, unsigned int i);
+
 /* As guise_call() and guise_call_polling(); ps may be NULL. */
 long guise_served_call(struct guise_served *v, struct guise_pollset *ps, uint64_t nr,
 		       const uint64_t arg[6]);

@@ -9,7 +9,7 @@
  * process comes the last copy of the end is closed, and the new servant ends.
  *
  * The table of descriptors is memory of the program's own, which the child of a fork has copies
- * of. The marks of an exec go through the servant.
+ * of. The marks of an exec go through the rings, of the old servant and of the new one.
  */
 #include "served/client.h"
 
@@ -19,15 +19,15 @@
 #include "host/message.h"
 #include "host/signal.h"
 #include "host/sys.h"
+#include "region/fdmap.h"
 #include "region/slot.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#define MARKS_WAIT_MS 10000
+#define MARKS_MAX (GUISE_LANE_ROOM / sizeof(struct guise_mark))
 
 static void close_all(const int *fd, unsigned int n)
 {
@@ -35,27 +35,21 @@ static void close_all(const int *fd, unsigned int n)
 		host_sys(SYS_close, fd[i]);
 }
 
-/* The marks that come in a message of their own. 0 or -errno. */
-static int receive_marks(int channel, const struct guise_join_reply *r, struct guise_proc *place)
+/* The marks of an exec, which lie in the ring. 0 or -ENOMEM. */
+static int copy_marks(const struct guise_join_reply *r, struct guise_served *v)
 {
-	struct pollfd p = { .fd = channel, .events = POLLIN };
-	const struct timespec most = { .tv_sec = MARKS_WAIT_MS / 1000 };
-	long at, n;
+	const size_t bytes = r->marks * sizeof(struct guise_mark);
+	long at;
 
-	if (!r->marks)
+	if (!r->marks || bytes > GUISE_LANE_ROOM)
 		return 0;
-	at = host_sys(SYS_mmap, 0, r->marks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+	at = host_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		      0);
 	if (at < 0)
 		return (int)at;
-	host_sys(SYS_ppoll, &p, 1, &most, NULL, 0);
-	n = host_sys(SYS_recvfrom, channel, at, r->marks, MSG_DONTWAIT, NULL, NULL);
-	if (n != (long)r->marks) {
-		host_sys(SYS_munmap, at, r->marks);
-		return n < 0 ? (int)n : -EPROTO;
-	}
-	place->marks = (uint64_t)at;
-	place->marks_n = (uint32_t)(r->marks / sizeof(struct guise_mark));
+	memcpy((void *)at, guise_ring_room(v->ring, 0), bytes);
+	v->place.marks = (uint64_t)at;
+	v->place.marks_n = r->marks;
 	return 0;
 }
 
@@ -71,7 +65,7 @@ int guise_served_join(struct guise_stack *s, int control, const struct guise_joi
 			s->port[i].fd[k] = -1;
 	if (!err) {
 		s->served = guise_served_open(fd[0], fd + 1, control);
-		err = s->served ? receive_marks(control, r, &s->served->place) : -ENOMEM;
+		err = s->served ? copy_marks(r, s->served) : -ENOMEM;
 	}
 	if (err) {
 		if (s->served)
@@ -88,25 +82,52 @@ int guise_served_join(struct guise_stack *s, int control, const struct guise_joi
 	return 0;
 }
 
+/* All that the table has, for a fork: their number, or -ENOMEM. */
+static long mark_all(const struct guise_served *v, struct guise_mark *mark)
+{
+	const struct guise_fdmap *map = (const void *)(uintptr_t)v->place.fdmap;
+	long n = 0;
+	int fd = -1;
+
+	while (map && (fd = guise_fdmap_next(map, fd + 1)) >= 0) {
+		uint32_t entry = guise_fdmap_get(map, fd);
+
+		if (!(entry & (GUISE_FD_PRIVATE | GUISE_FD_HALF)))
+			continue;
+		if ((size_t)n == MARKS_MAX)
+			return -ENOMEM;
+		mark[n++] = (struct guise_mark){ .entry = entry };
+	}
+	return n;
+}
+
 int guise_served_prepare(struct guise_served *v, int ticket, struct guise_heir *heir,
 			 const struct guise_mark *marks, unsigned int n, int keep)
 {
-	const size_t bytes = n * sizeof(*marks), all = sizeof(struct guise_join_place) + bytes;
-	struct guise_join_place *q = guise_room_take(all);
+	struct guise_join_place q = { .request = guise_join_request(GUISE_JOIN_HEIR), .keep = keep };
+	struct guise_mark *room = (void *)guise_served_room(v, &q.lane);
 	struct guise_join_reply r;
 	struct guise_message m;
 	int err;
 
-	if (!q)
-		return guise_fail(ENOMEM, "no memory");
-	*q = (struct guise_join_place){ guise_join_request(GUISE_JOIN_HEIR), keep, n };
-	memcpy(q + 1, marks, bytes);
+	if (!room || n > MARKS_MAX)
+		return guise_fail(ENOMEM, "no room for what the next process is to have");
+	if (n) {
+		memcpy(room, marks, n * sizeof(*marks));
+		q.marks = n;
+	} else {
+		long all = mark_all(v, room);
+
+		if (all < 0)
+			return guise_fail(ENOMEM, "more than %lu sockets", MARKS_MAX);
+		q.marks = (uint32_t)all;
+		q.fork = 1;
+	}
 	guise_own_lock(GUISE_LOCK_ASK);
-	err = guise_join_send(v->channel, q, all, ticket);
+	err = guise_join_send(v->channel, &q, sizeof(q), ticket);
 	if (!err)
 		err = guise_join_receive(v->channel, &r, &m);
 	guise_own_unlock(GUISE_LOCK_ASK);
-	guise_room_give(q, all);
 	if (err)
 		return err;
 	if (r.served != GUISE_JOIN_PLACE) {

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Servants: the processes that make the calls of served programs. See servant.c. */
+#ifndef HOLDER_SERVANT_SERVANT_H
+#define HOLDER_SERVANT_SERVANT_H
+
+#include "region/serve.h"
+
+#include <stdbool.h>
+
+/* begin.c: starts a servant for the process `who`, which waits for an answer on channel. end: of
+ * the servant's place. 0, or -errno with the sentence. */
+int servant_begin(int channel, const struct ucred *who, int end);
+
+/* Whether the command line is a servant's, and its whole life: the exit status. */
+bool servant_wanted(int argc, char **argv);
+int servant(int argc, char **argv);
+
+#endif
