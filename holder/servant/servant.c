@@ -34,6 +34,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define COUNT_MAX (1u << 20) /* what one program can add to a summary */
@@ -87,7 +88,7 @@ static int serve(struct guise_stack *s, int channel, const struct guise_mark *ma
 		 unsigned int n, bool asked);
 
 /* A place for a process to come. Returns in the servant; its child lives in here, and ends. */
-static void heir(const struct guise_servant *v, int channel, const struct guise_join_place *place,
+static void heir(struct guise_servant *v, int channel, const struct guise_join_place *place,
 		 int ticket)
 {
 	struct guise_stack *s = v->stack;
@@ -112,6 +113,7 @@ static void heir(const struct guise_servant *v, int channel, const struct guise_
 		close(ticket);
 		close(channel);
 		close(pair[1]);
+		guise_servant_free(v);
 		guise_heir_become(s, &of);
 		_exit(serve(s, pair[0], marks, place->fork ? 0 : place->marks, false));
 	}
@@ -127,6 +129,26 @@ static void heir(const struct guise_servant *v, int channel, const struct guise_
 			close(pair[i]);
 }
 
+/*
+ * A socket on its way between processes is found by its placeholder's inode. The program shows the
+ * placeholder itself: otherwise it could take what others send each other.
+ */
+static void pass(const struct guise_servant *v, int channel, const struct guise_join_place *m,
+		 int placeholder)
+{
+	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI,
+				      .served = GUISE_JOIN_DONE, .result = -EBADF };
+	struct stat st;
+
+	if (!fstat(placeholder, &st) && S_ISSOCK(st.st_mode))
+		r.result = m->request.kind == GUISE_JOIN_GIVE
+				   ? (int)guise_call(v->stack, GUISE_NR_GIVE, m->keep,
+						     (uint32_t)st.st_ino, 0, 0, 0, 0)
+				   : (int)guise_call(v->stack, GUISE_NR_TAKE, (uint32_t)st.st_ino,
+						     m->keep, 0, 0, 0, 0);
+	guise_message_send(channel, &r, sizeof(r), NULL, 0);
+}
+
 /* Whether the message is one that a program sends; what it names is there then. */
 static bool is_good(const struct guise_join_place *m, long len, unsigned int fds)
 {
@@ -136,12 +158,16 @@ static bool is_good(const struct guise_join_place *m, long len, unsigned int fds
 		return false;
 	if (q->kind == GUISE_JOIN_ENTER)
 		return len == (long)sizeof(*q) && !fds;
-	return q->kind == GUISE_JOIN_HEIR && fds == 1 && len == (long)sizeof(*m) && m->marks &&
-	       m->marks <= MARKS_MAX && m->lane < GUISE_LANES;
+	if (fds != 1 || len != (long)sizeof(*m))
+		return false;
+	if (q->kind == GUISE_JOIN_GIVE || q->kind == GUISE_JOIN_TAKE)
+		return true;
+	return q->kind == GUISE_JOIN_HEIR && m->marks && m->marks <= MARKS_MAX &&
+	       m->lane < GUISE_LANES;
 }
 
 /* marks: for a program that comes. False: it is gone. */
-static bool hear(const struct guise_servant *v, int channel, unsigned int marks)
+static bool hear(struct guise_servant *v, int channel, unsigned int marks)
 {
 	struct guise_join_place m;
 	struct guise_message with;
@@ -154,8 +180,10 @@ static bool hear(const struct guise_servant *v, int channel, unsigned int marks)
 	if (len > 0 && is_good(&m, len, with.fds)) {
 		if (m.request.kind == GUISE_JOIN_ENTER)
 			give_ring(channel, v, marks);
-		else
+		else if (m.request.kind == GUISE_JOIN_HEIR)
 			heir(v, channel, &m, with.fd[0]);
+		else
+			pass(v, channel, &m, with.fd[0]);
 	}
 	guise_message_close(&with);
 	return len > 0 || len == -EAGAIN || len == -EINTR;
@@ -167,8 +195,8 @@ static void *run(void *v)
 	return NULL;
 }
 
-/* marks: n of them, for the program that comes. asked: it waits for its answer already. The exit
- * status. */
+/* marks: n of them, for the program that comes. asked: it waits for its answer already. Returns
+ * when it could not be served: the exit status. */
 static int serve(struct guise_stack *s, int channel, const struct guise_mark *marks,
 		 unsigned int n, bool asked)
 {
@@ -187,11 +215,19 @@ static int serve(struct guise_stack *s, int channel, const struct guise_mark *ma
 		;
 	for (unsigned int i = 0; i < GUISE_COUNTS; i++)
 		guise_count(s, i, v->ring->count[i] < COUNT_MAX ? v->ring->count[i] : COUNT_MAX);
-	guise_servant_stop(v);
-	pthread_join(thread, NULL);
-	guise_servant_free(v);
-	guise_leave(s);
-	return 0;
+	/* Calls that wait are not awaited: the port ends them, as those of any process that ends. */
+	guise_leave_quietly();
+	_exit(0);
+}
+
+/* What the holder has open is not for the process that serves. */
+static void close_others(int one, int other)
+{
+	int low = one < other ? one : other, high = one < other ? other : one;
+
+	close_range(3, (unsigned int)low - 1, 0);
+	close_range((unsigned int)low + 1, (unsigned int)high - 1, 0);
+	close_range((unsigned int)high + 1, ~0u, 0);
 }
 
 bool servant_wanted(int argc, char **argv)
@@ -205,6 +241,7 @@ int servant(int argc, char **argv)
 	struct guise_stack *s;
 
 	(void)argc;
+	close_others(channel, end);
 	/* Whoever started it does not wait for it. */
 	if (fork())
 		_exit(0);

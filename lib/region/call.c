@@ -152,13 +152,11 @@ void guise_call_foreign(struct guise_stack *s, struct guise_foreign_call *call)
 		return;
 	}
 	guise_inside_enter();
-	/* A signal that comes from here on is held, and ends the wait. */
-	if (__atomic_load_n(call->interrupt, __ATOMIC_SEQ_CST) == call->number) {
-		guise_inside_leave();
-		call->ret = -EINTR;
-		call->restart = true; /* nothing has been done */
-		return;
-	}
+	/* A signal that comes from here on is held, and ends a wait. One that came before, too: the
+	 * call is made, and does not wait. */
+	if (__atomic_load_n(call->interrupt, __ATOMIC_SEQ_CST) == call->number ||
+	    __atomic_load_n(call->stop, __ATOMIC_SEQ_CST))
+		guise_signal_raise(call->signal);
 	slot->op = GUISE_OP_CALL;
 	slot->nr = call->nr;
 	memcpy(slot->arg, call->arg, sizeof(slot->arg));
@@ -245,15 +243,19 @@ long guise_call_polling(struct guise_stack *s, struct pollfd *hostfds, unsigned 
 
 void guise_offline(struct guise_stack *s)
 {
+	if (s->served)
+		return;
 	__atomic_sub_fetch(&s->region->online, 1, __ATOMIC_SEQ_CST);
 }
 
 void guise_online(struct guise_stack *s)
 {
+	if (s->served)
+		return;
 	__atomic_add_fetch(&s->region->online, 1, __ATOMIC_SEQ_CST);
 }
 
 uint64_t guise_clock(struct guise_stack *s)
 {
-	return s->ops->clock(s->ops, 0);
+	return s->served ? guise_host_now() : s->ops->clock(s->ops, 0);
 }

@@ -16,8 +16,10 @@ void guise_call_exit(struct guise_stack *s, struct guise_slot *slot);
 struct guise_foreign_call {
 	uint64_t nr, arg[6];
 	uint64_t window, window_from, window_size; /* see struct guise_slot */
-	const uint32_t *interrupt;                 /* the call ends early when this is `number` */
+	const uint32_t *interrupt;                 /* the call does not wait if this is `number`, */
 	uint32_t number;
+	const uint32_t *stop; /* ... or this is not 0 */
+	int signal;           /* with a handler; to this thread it ends a wait */
 	long ret;
 	uint64_t signals; /* bit n-1: the program is to raise signal n */
 	bool restart;     /* it is to be repeated, if the program's handlers have SA_RESTART */

@@ -44,6 +44,8 @@ enum guise_join_kind {
 	GUISE_JOIN_HEIR = 1,  /* over the ticket: for a process to come */
 	GUISE_JOIN_GREET = 2, /* over the pair: here it is ... */
 	GUISE_JOIN_ENTER = 3, /* ... and it asks for the stack's descriptors */
+	GUISE_JOIN_GIVE = 4,  /* to a servant: GUISE_NR_GIVE, with the placeholder */
+	GUISE_JOIN_TAKE = 5,  /* ... GUISE_NR_TAKE */
 };
 
 /*
@@ -55,6 +57,7 @@ enum guise_join_served {
 	GUISE_JOIN_DIRECT,
 	GUISE_JOIN_RING,  /* the descriptors are a ring and its bells */
 	GUISE_JOIN_PLACE, /* the descriptor is the end of a place, for a process to come */
+	GUISE_JOIN_DONE,  /* result says what the call gave */
 };
 
 struct guise_join_request {
@@ -72,7 +75,7 @@ static inline struct guise_join_request guise_join_request(enum guise_join_kind 
 /* To a servant: what a place is to have. The marks (struct guise_mark) lie in the ring. */
 struct guise_join_place {
 	struct guise_join_request request;
-	int32_t keep;   /* a descriptor of the stack, or -1; see heir.h */
+	int32_t keep;   /* a descriptor of the stack, or -1; see heir.h. Of TAKE: its argument */
 	uint32_t lane;  /* in whose room they lie */
 	uint32_t marks; /* how many */
 	uint32_t fork;  /* the process that comes has the program's table, and needs no marks */
@@ -89,11 +92,13 @@ struct guise_join_reply {
 	uint32_t bells;                 /* ... and how many wake threads (bell.h) */
 	uint32_t served;                /* enum guise_join_served */
 	uint32_t marks;                 /* served: how many marks lie in the ring's first room */
+	int32_t result;                 /* GUISE_JOIN_DONE */
+	uint32_t pad;
 	char error[256];
 };
 
 _Static_assert(sizeof(struct guise_join_request) == 16, "on the wire");
-_Static_assert(sizeof(struct guise_join_reply) == 312, "on the wire");
+_Static_assert(sizeof(struct guise_join_reply) == 320, "on the wire");
 
 /*
  * Judge a message as it came: its bytes, their number, and how many

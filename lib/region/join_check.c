@@ -49,10 +49,12 @@ int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds
 			       : guise_fail(EPROTO, "join: an answer with status %d", r->status);
 	if (!r->served && (r->bells > GUISE_BELLS || (r->fds && r->bells < GUISE_BELLS_FIRST)))
 		return guise_fail(EPROTO, "join: an answer with %u bells", r->bells);
-	if (r->served > GUISE_JOIN_PLACE)
+	if (r->served > GUISE_JOIN_DONE)
 		return guise_fail(EPROTO, "join: an answer of kind %u", r->served);
 	if (r->served) {
-		expected = r->served == GUISE_JOIN_PLACE ? 1 : 1 + GUISE_LANE_BELLS;
+		expected = r->served == GUISE_JOIN_RING    ? 1 + GUISE_LANE_BELLS
+			   : r->served == GUISE_JOIN_PLACE ? 1
+							   : 0;
 		if (r->fds == expected && fds == (int)expected)
 			return 0;
 		return guise_fail(EPROTO,

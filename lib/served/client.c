@@ -345,6 +345,10 @@ long guise_served_call(struct guise_served *v, struct guise_pollset *ps, uint64_
 		return memory(nr, arg);
 	if (v->lost)
 		return -ENETDOWN;
+	if (nr == GUISE_NR_GIVE)
+		return guise_served_pass(v, GUISE_JOIN_GIVE, (int)arg[0], (int)arg[2]);
+	if (nr == GUISE_NR_TAKE)
+		return guise_served_pass(v, GUISE_JOIN_TAKE, (int)arg[1], (int)arg[2]);
 
 	if (!take_lane(v)) {
 		guise_fail(EAGAIN, "a served program has %d threads on its stack at most",

@@ -139,6 +139,24 @@ int guise_served_prepare(struct guise_served *v, int ticket, struct guise_heir *
 	return 0;
 }
 
+long guise_served_pass(struct guise_served *v, enum guise_join_kind kind, int what, int placeholder)
+{
+	const struct guise_join_place q = { .request = guise_join_request(kind), .keep = what };
+	struct guise_join_reply r;
+	struct guise_message m;
+	int err;
+
+	guise_own_lock(GUISE_LOCK_ASK);
+	err = guise_join_send(v->channel, &q, sizeof(q), placeholder);
+	if (!err)
+		err = guise_join_receive(v->channel, &r, &m);
+	guise_own_unlock(GUISE_LOCK_ASK);
+	if (err)
+		return err;
+	guise_message_close(&m);
+	return r.served == GUISE_JOIN_DONE ? r.result : -EPROTO;
+}
+
 void guise_served_become(struct guise_stack *s, struct guise_heir *heir)
 {
 	struct guise_served *old = s->served, *new = NULL;

@@ -61,10 +61,6 @@ void *guise_parcel_out(struct guise_parcel *p, void *to, size_t bytes, enum guis
 
 	if (!b)
 		return NULL;
-	if (guise_writable(to, bytes)) {
-		fail(p, -EFAULT);
-		return NULL;
-	}
 	*b = (struct guise_back){ to, at, bytes, (uint8_t)how, 1, NULL, 0 };
 	return at;
 }
@@ -163,6 +159,11 @@ static uint64_t data(struct guise_parcel *p, const struct guise_shape_arg *a, ui
 	}
 	if (!at)
 		return 0;
+	/* Bytes that cannot be stored stay where they are. */
+	if (out && a->unit == 1 && guise_writable(memory, bytes)) {
+		fail(p, -EFAULT);
+		return 0;
+	}
 	there = out ? guise_parcel_out(p, memory, bytes, GUISE_BACK_RESULT)
 		    : guise_parcel_in(p, memory, bytes);
 	if (there && out)

@@ -132,6 +132,8 @@ static void make_call(struct guise_servant *v, struct guise_lane *lane, uint32_t
 		.window_from = __atomic_load_n(&v->ring->address, __ATOMIC_RELAXED),
 		.window_size = GUISE_RING_SIZE,
 		.interrupt = &lane->interrupt,
+		.stop = &v->stop,
+		.signal = INTERRUPT,
 		.number = number,
 	};
 

@@ -53,7 +53,7 @@ static void give(int fd, int flags)
 	if (!(entry & GUISE_FD_PRIVATE) || preload_borrowed())
 		return;
 	preload_mark_shared(fd);
-	guise_call(preload.stack, GUISE_NR_GIVE, entry & GUISE_FD_STACK, preload_inode(fd), 0, 0, 0,
+	guise_call(preload.stack, GUISE_NR_GIVE, entry & GUISE_FD_STACK, preload_inode(fd), fd, 0, 0,
 		   0);
 }
 
@@ -66,7 +66,7 @@ static void take_back(int fd, int flags)
 	(void)flags;
 	if (!(entry & GUISE_FD_PRIVATE) || preload_borrowed())
 		return;
-	sfd = guise_call(preload.stack, GUISE_NR_TAKE, preload_inode(fd), 0, 0, 0, 0, 0);
+	sfd = guise_call(preload.stack, GUISE_NR_TAKE, preload_inode(fd), 0, fd, 0, 0, 0);
 	if (sfd >= 0)
 		guise_call(preload.stack, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
 }
@@ -79,7 +79,7 @@ static void take(int fd, int flags)
 
 	if (!s || preload_borrowed())
 		return;
-	sfd = guise_call(s, GUISE_NR_TAKE, mark, flags & MSG_PEEK, 0, 0, 0, 0);
+	sfd = guise_call(s, GUISE_NR_TAKE, mark, flags & MSG_PEEK, fd, 0, 0, 0);
 	if (sfd >= 0 &&
 	    preload_map_set(fd, (uint32_t)sfd | GUISE_FD_PRIVATE | GUISE_FD_SHARED, mark))
 		guise_call(s, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
