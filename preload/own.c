@@ -42,7 +42,8 @@ static int own_fd(unsigned int i)
 	case 5:
 		return s ? s->alive : -1;
 	case 6:
-		return s ? (s->served ? guise_served_fd(s->served, GUISE_LANE_BELLS) : s->control) : -1;
+		return s ? (s->served ? guise_served_fd(s->served, GUISE_LANE_BELLS) : s->control)
+			 : -1;
 	case 7:
 		return preload.place;
 	default:

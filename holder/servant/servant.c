@@ -42,7 +42,9 @@
 
 static void refuse(int channel)
 {
-	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI, .status = -EAGAIN };
+	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC,
+				      .abi = GUISE_ABI,
+				      .status = -EAGAIN };
 
 	snprintf(r.error, sizeof(r.error), "%s", guise_error());
 	guise_message_send(channel, &r, sizeof(r), NULL, 0);
@@ -84,8 +86,8 @@ static struct guise_mark *take_marks(const struct guise_servant *v,
 	return (struct guise_mark *)at;
 }
 
-static int serve(struct guise_stack *s, int channel, const struct guise_mark *marks,
-		 unsigned int n, bool asked);
+static int serve(struct guise_stack *s, int channel, const struct guise_mark *marks, unsigned int n,
+		 bool asked);
 
 /* A place for a process to come. Returns in the servant; its child lives in here, and ends. */
 static void heir(struct guise_servant *v, int channel, const struct guise_join_place *place,
@@ -136,8 +138,10 @@ static void heir(struct guise_servant *v, int channel, const struct guise_join_p
 static void pass(const struct guise_servant *v, int channel, const struct guise_join_place *m,
 		 int placeholder)
 {
-	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI,
-				      .served = GUISE_JOIN_DONE, .result = -EBADF };
+	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC,
+				      .abi = GUISE_ABI,
+				      .served = GUISE_JOIN_DONE,
+				      .result = -EBADF };
 	struct stat st;
 
 	if (!fstat(placeholder, &st) && S_ISSOCK(st.st_mode))
@@ -197,8 +201,8 @@ static void *run(void *v)
 
 /* marks: n of them, for the program that comes. asked: it waits for its answer already. Returns
  * when it could not be served: the exit status. */
-static int serve(struct guise_stack *s, int channel, const struct guise_mark *marks,
-		 unsigned int n, bool asked)
+static int serve(struct guise_stack *s, int channel, const struct guise_mark *marks, unsigned int n,
+		 bool asked)
 {
 	struct guise_servant *v = guise_servant_make(s);
 	pthread_t thread;
@@ -215,7 +219,7 @@ static int serve(struct guise_stack *s, int channel, const struct guise_mark *ma
 		;
 	for (unsigned int i = 0; i < GUISE_COUNTS; i++)
 		guise_count(s, i, v->ring->count[i] < COUNT_MAX ? v->ring->count[i] : COUNT_MAX);
-	/* Calls that wait are not awaited: the port ends them, as those of any process that ends. */
+	/* Calls that wait are not awaited: the port ends them, as those of any process. */
 	guise_leave_quietly();
 	_exit(0);
 }

@@ -132,7 +132,7 @@ struct guise_image {
 #define GUISE_NR_FREE        2051 /* (address, bytes) */
 #define GUISE_NR_NETNS_NEW   2052 /* () -> fd of a new network namespace */
 #define GUISE_NR_GIVE        2053 /* (fd, mark, host fd): keeps the file for a GUISE_NR_TAKE */
-#define GUISE_NR_TAKE        2054 /* (mark, keep, host fd) -> fd; of a host fd served programs show that they have the mark */
+#define GUISE_NR_TAKE        2054 /* (mark, keep, host fd) -> fd. Host fd: see served/join.c */
 #define GUISE_NR_INODE       2055 /* (fd, number): sets a socket's inode number */
 #define GUISE_NR_RING        2056 /* (fd, block, u64 piece[2]) -> 1, or 0: no such block */
 #define GUISE_NR_RING_MAPPED 2057 /* (fd, 1 or -1): a program has mapped, unmapped it */

@@ -276,7 +276,7 @@ struct guise_region {
 	uint64_t seed, seed_state;
 
 	uint64_t count[GUISE_COUNTS]; /* for the holder's summary */
-	uint32_t unnamed;   /* starts of programs that outside[] has no room for */
+	uint32_t unnamed;             /* starts of programs that outside[] has no room for */
 	uint32_t pad3;
 
 	struct guise_outside outside[GUISE_MAX_OUTSIDE]; /* preload/process/outside.c */

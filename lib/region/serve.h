@@ -20,8 +20,8 @@ struct guise_server {
 	void (*known)(struct guise_server *v, unsigned int proc);
 	/* NULL, or has that process traced no more: 0, or -errno with a sentence. */
 	int (*let_go)(struct guise_server *v, int pid);
-	/* NULL, or starts a servant for a process that is to be served: it answers on channel. end: of
-	 * the servant's place. 0, or -errno with a sentence. */
+	/* NULL, or starts a servant for a process that is to be served: it answers on
+	 * channel. end: of the servant's place. 0, or -errno with a sentence. */
 	int (*serve)(int channel, const struct ucred *who, int end);
 	void *context;
 };

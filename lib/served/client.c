@@ -57,8 +57,9 @@ struct guise_served *guise_served_open(int fd, const int bell[GUISE_LANE_BELLS],
 	at = host_sys(SYS_mmap, 0, GUISE_RING_SIZE, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (at < 0) {
-		guise_fail((int)-at, "join: the memory that a served program shares with its "
-				     "servant cannot be mapped (%lu MiB of addresses): %s",
+		guise_fail((int)-at,
+			   "join: the memory that a served program shares with its "
+			   "servant cannot be mapped (%lu MiB of addresses): %s",
 			   (unsigned long)(GUISE_RING_SIZE >> 20), strerror((int)-at));
 		guise_pages_free(v, sizeof(*v));
 		return NULL;
@@ -130,10 +131,9 @@ static bool take_lane(struct guise_served *v)
 		if (i >= __atomic_load_n(&v->ring->lanes, __ATOMIC_RELAXED)) {
 			uint32_t old = __atomic_load_n(&v->ring->lanes, __ATOMIC_RELAXED);
 
-			while (old <= i && !__atomic_compare_exchange_n(&v->ring->lanes, &old,
-									i + 1, true,
-									__ATOMIC_SEQ_CST,
-									__ATOMIC_RELAXED))
+			while (old <= i &&
+			       !__atomic_compare_exchange_n(&v->ring->lanes, &old, i + 1, true,
+							    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 				;
 			call_servant(v->ring);
 		}
@@ -283,7 +283,6 @@ static long make_call(struct guise_served *v, struct guise_pollset *ps, struct g
 
 	do {
 		restart = false;
-		there = true;
 		guise_inside_enter();
 		ret = guise_parcel_pack(p, guise_ring_room(v->ring, mine.number), GUISE_LANE_ROOM,
 					nr, arg, skip, piecemeal);
@@ -329,8 +328,8 @@ static long memory(uint64_t nr, const uint64_t arg[6])
 {
 	if (nr == GUISE_NR_FREE)
 		return host_sys(SYS_munmap, arg[0], arg[1]);
-	return host_sys(SYS_mmap, 0, arg[0], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			0);
+	return host_sys(SYS_mmap, 0, arg[0], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
 }
 
 long guise_served_call(struct guise_served *v, struct guise_pollset *ps, uint64_t nr,

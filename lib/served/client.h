@@ -41,7 +41,8 @@ int guise_served_join(struct guise_stack *s, int control, const struct guise_joi
 int guise_served_prepare(struct guise_served *v, int ticket, struct guise_heir *heir,
 			 const struct guise_mark *marks, unsigned int n, int keep);
 /* GUISE_NR_GIVE of a descriptor of the stack (what), GUISE_NR_TAKE (what: keep it there). */
-long guise_served_pass(struct guise_served *v, enum guise_join_kind kind, int what, int placeholder);
+long guise_served_pass(struct guise_served *v, enum guise_join_kind kind, int what,
+		       int placeholder);
 void guise_served_become(struct guise_stack *s, struct guise_heir *heir);
 
 /* For handlers of signals: the thread is not to sleep on. */

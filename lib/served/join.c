@@ -104,7 +104,8 @@ static long mark_all(const struct guise_served *v, struct guise_mark *mark)
 int guise_served_prepare(struct guise_served *v, int ticket, struct guise_heir *heir,
 			 const struct guise_mark *marks, unsigned int n, int keep)
 {
-	struct guise_join_place q = { .request = guise_join_request(GUISE_JOIN_HEIR), .keep = keep };
+	struct guise_join_place q = { .request = guise_join_request(GUISE_JOIN_HEIR),
+				      .keep = keep };
 	struct guise_mark *room = (void *)guise_served_room(v, &q.lane);
 	struct guise_join_reply r;
 	struct guise_message m;

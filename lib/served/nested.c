@@ -88,8 +88,9 @@ static struct iovec *list(struct guise_parcel *p, const struct iovec *iov, size_
 		if (!out) {
 			memcpy(at, here, part);
 		} else if (p->backs < GUISE_PARCEL_BACKS) {
-			p->back[p->backs++] = (struct guise_back){ here, at, part,
-								   GUISE_BACK_RESULT, 1, NULL, 0 };
+			p->back[p->backs++] = (struct guise_back){
+				here, at, part, GUISE_BACK_RESULT, 1, NULL, 0
+			};
 		} else if (i) {
 			/* So many buffers: what fits is all that comes. */
 			there->iov_len = p->data = (size_t)(at - (char *)there->iov_base);
@@ -136,16 +137,15 @@ static void message(struct guise_parcel *p, struct msghdr *here, struct msghdr *
 				guise_parcel_in(p, here->msg_control, here->msg_controllen);
 		return;
 	}
-	there->msg_name = here->msg_name
-				  ? guise_parcel_out(p, here->msg_name, here->msg_namelen,
-						     GUISE_BACK_LENGTH)
-				  : NULL;
+	there->msg_name = here->msg_name ? guise_parcel_out(p, here->msg_name, here->msg_namelen,
+							    GUISE_BACK_LENGTH)
+					 : NULL;
 	if (there->msg_name)
 		p->back[p->backs - 1].length = &there->msg_namelen;
 	length = &there->msg_controllen;
 	there->msg_control = here->msg_control
-				     ? guise_parcel_out(p, here->msg_control,
-							here->msg_controllen, GUISE_BACK_LENGTH)
+				     ? guise_parcel_out(p, here->msg_control, here->msg_controllen,
+							GUISE_BACK_LENGTH)
 				     : NULL;
 	if (there->msg_control)
 		p->back[p->backs - 1].length = length;
@@ -154,17 +154,27 @@ static void message(struct guise_parcel *p, struct msghdr *here, struct msghdr *
 		fail(p, -EMSGSIZE);
 		return;
 	}
-	p->back[p->backs++] = (struct guise_back){
-		&here->msg_namelen, (char *)&there->msg_namelen, sizeof(here->msg_namelen),
-		GUISE_BACK_ALL, 1, NULL, 0
-	};
-	p->back[p->backs++] = (struct guise_back){
-		&here->msg_controllen, (char *)&there->msg_controllen,
-		sizeof(here->msg_controllen), GUISE_BACK_ALL, 1, NULL, 0
-	};
-	p->back[p->backs++] = (struct guise_back){ &here->msg_flags, (char *)&there->msg_flags,
-						   sizeof(here->msg_flags), GUISE_BACK_ALL, 1,
-						   NULL, 0 };
+	p->back[p->backs++] = (struct guise_back){ &here->msg_namelen,
+						   (char *)&there->msg_namelen,
+						   sizeof(here->msg_namelen),
+						   GUISE_BACK_ALL,
+						   1,
+						   NULL,
+						   0 };
+	p->back[p->backs++] = (struct guise_back){ &here->msg_controllen,
+						   (char *)&there->msg_controllen,
+						   sizeof(here->msg_controllen),
+						   GUISE_BACK_ALL,
+						   1,
+						   NULL,
+						   0 };
+	p->back[p->backs++] = (struct guise_back){ &here->msg_flags,
+						   (char *)&there->msg_flags,
+						   sizeof(here->msg_flags),
+						   GUISE_BACK_ALL,
+						   1,
+						   NULL,
+						   0 };
 }
 
 void guise_nested_msg(struct guise_parcel *p, unsigned int arg, bool out)
@@ -207,7 +217,10 @@ void guise_nested_mmsg(struct guise_parcel *p, unsigned int arg, unsigned int co
 			p->back[p->backs++] = (struct guise_back){ &here[i].msg_len,
 								   (char *)&there[i].msg_len,
 								   sizeof(here[i].msg_len),
-								   GUISE_BACK_ALL, 1, NULL, 0 };
+								   GUISE_BACK_ALL,
+								   1,
+								   NULL,
+								   0 };
 			/* The result counts messages: each has its own number of bytes. */
 			for (size_t before = 0; backs < p->backs; backs++) {
 				struct guise_back *b = &p->back[backs];
@@ -300,9 +313,9 @@ void guise_nested_option(struct guise_parcel *p)
 {
 	struct sock_fprog *f = (void *)(uintptr_t)p->arg[3];
 
-	/* Rings of packets lie in the region. Who uses them does without where they are not known. */
-	if (p->arg[1] == SOL_PACKET && (p->arg[2] == PACKET_RX_RING || p->arg[2] == PACKET_TX_RING ||
-					p->arg[2] == PACKET_VERSION))
+	/* Rings of packets lie in the region. Programs do without where they are not known. */
+	if (p->arg[1] == SOL_PACKET && (p->arg[2] == PACKET_RX_RING ||
+					p->arg[2] == PACKET_TX_RING || p->arg[2] == PACKET_VERSION))
 		fail(p, -ENOPROTOOPT);
 
 	if (p->arg[1] != SOL_SOCKET || p->arg[4] < sizeof(*f) || !f ||

@@ -66,8 +66,9 @@ void *guise_parcel_out(struct guise_parcel *p, void *to, size_t bytes, enum guis
 }
 
 /* Perhaps more bytes than the program has meant: no checker is to look at them. */
-__attribute__((no_sanitize("address", "thread"), optimize("no-tree-loop-distribute-patterns")))
-static void copy_unchecked(char *to, const char *from, size_t n)
+__attribute__((no_sanitize("address", "thread"),
+	       optimize("no-tree-loop-distribute-patterns"))) static void
+copy_unchecked(char *to, const char *from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = from[i];
@@ -106,9 +107,8 @@ void *guise_parcel_measured(struct guise_parcel *p, void *to, void *length, void
 	bytes = *there > MEASURED ? MEASURED : *there;
 	if (*there > MEASURED && *there <= INT32_MAX)
 		*there = MEASURED;
-	at = in && !guise_readable(to, bytes)
-		     ? guise_parcel_both(p, to, bytes, GUISE_BACK_LENGTH)
-		     : guise_parcel_out(p, to, bytes, GUISE_BACK_LENGTH);
+	at = in && !guise_readable(to, bytes) ? guise_parcel_both(p, to, bytes, GUISE_BACK_LENGTH)
+					      : guise_parcel_out(p, to, bytes, GUISE_BACK_LENGTH);
 	if (at)
 		p->back[p->backs - 1].length = there;
 	return at;

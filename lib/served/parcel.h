@@ -8,8 +8,8 @@
  * Which argument of which call is a pointer, and to how much, is in one table, shapes.c;
  * structures that have pointers in them are packed by nested.c.
  *
- * Limits: a call carries 1 MiB at most, and 64 messages. Of a transfer over a stream at most GUISE_PARCEL_PIECE
- * bytes go at once, and the caller repeats it with more of them skipped.
+ * Limits: a call carries 1 MiB at most, and 64 messages. Of a transfer over a stream at most
+ * GUISE_PARCEL_PIECE bytes go at once, and the caller repeats it with more of them skipped.
  */
 #ifndef GUISE_SERVED_PARCEL_H
 #define GUISE_SERVED_PARCEL_H
@@ -26,10 +26,10 @@ struct guise_back {
 	void *to;
 	const char *from;
 	size_t bytes;
-	uint8_t how;  /* enum guise_back_how */
-	uint8_t unit; /* GUISE_BACK_RESULT: bytes of each that the result counts */
+	uint8_t how;            /* enum guise_back_how */
+	uint8_t unit;           /* GUISE_BACK_RESULT: bytes of each that the result counts */
 	const uint32_t *length; /* GUISE_BACK_LENGTH: how many bytes are there, ... */
-	size_t before;		/* ... of which so many are before these */
+	size_t before;          /* ... of which so many are before these */
 };
 
 enum guise_back_how {

@@ -62,8 +62,8 @@ struct guise_servant *guise_servant_make(struct guise_stack *s)
 		fd = host_sys(SYS_fcntl, v->fd, F_ADD_SEALS,
 			      F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	for (int i = 0; i < GUISE_LANE_BELLS && fd >= 0; i++)
-		fd = v->bell[i] = (int)host_sys(SYS_eventfd2, 0,
-						EFD_SEMAPHORE | EFD_CLOEXEC | EFD_NONBLOCK);
+		fd = v->bell[i] =
+			(int)host_sys(SYS_eventfd2, 0, EFD_SEMAPHORE | EFD_CLOEXEC | EFD_NONBLOCK);
 	at = fd < 0 ? fd
 		    : host_sys(SYS_mmap, 0, GUISE_RING_SIZE, PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_NORESERVE, v->fd, 0);

@@ -115,15 +115,17 @@ static void messages(void)
 	struct sockaddr_in to = loopback(1002), from = { 0 };
 	char one[] = "first", two[] = "second", x[4], y[64];
 	struct iovec out[2] = { { one, 5 }, { two, 6 } }, in[2] = { { x, 4 }, { y, 64 } };
-	struct msghdr m = { .msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = out,
-			    .msg_iovlen = 2 };
+	struct msghdr m = {
+		.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = out, .msg_iovlen = 2
+	};
 	struct mmsghdr many[3], got[3];
 	struct iovec part[3], gather[3];
 	char text[3][8];
 
 	tap(CALL(sendmsg, a, &m, 0, 0, 0, 0) == 11, "a message of two buffers");
-	m = (struct msghdr){ .msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = in,
-			     .msg_iovlen = 2 };
+	m = (struct msghdr){
+		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = in, .msg_iovlen = 2
+	};
 	memset(y, '#', sizeof(y));
 	tap(CALL(recvmsg, b, &m, 0, 0, 0, 0) == 11 && !memcmp(x, "firs", 4) &&
 		    !memcmp(y, "tsecond#", 8) && from.sin_port == htons(1001) &&
@@ -131,8 +133,10 @@ static void messages(void)
 	    "comes into two others, with its sender, and no byte more");
 	for (int i = 0; i < 3; i++) {
 		part[i] = (struct iovec){ &one[i], (size_t)(i + 1) };
-		many[i].msg_hdr = (struct msghdr){ .msg_name = &to, .msg_namelen = sizeof(to),
-						   .msg_iov = &part[i], .msg_iovlen = 1 };
+		many[i].msg_hdr = (struct msghdr){ .msg_name = &to,
+						   .msg_namelen = sizeof(to),
+						   .msg_iov = &part[i],
+						   .msg_iovlen = 1 };
 		gather[i] = (struct iovec){ text[i], 8 };
 		got[i].msg_hdr = (struct msghdr){ .msg_iov = &gather[i], .msg_iovlen = 1 };
 	}
@@ -234,13 +238,15 @@ static void mixed_waits(void)
 		return;
 	host = (struct pollfd){ .fd = pipes[0], .events = POLLIN };
 	pthread_create(&thread, NULL, writes_later, NULL);
-	ret = guise_call_polling(&served, &host, 1, &ready, GUISE_NR_ppoll, (long)&p, 1, 0, 0, 0, 0);
+	ret = guise_call_polling(&served, &host, 1, &ready, GUISE_NR_ppoll, (long)&p, 1, 0, 0, 0,
+				 0);
 	tap(ret <= 0 && ready == 1 && host.revents == POLLIN,
 	    "a wait for both ends with the host's descriptor");
 	pthread_join(thread, NULL);
 	tap(read(pipes[0], &c, 1) == 1, "which can be read");
 	pthread_create(&thread, NULL, writes_later, (void *)(fd + 1));
-	ret = guise_call_polling(&served, &host, 1, &ready, GUISE_NR_ppoll, (long)&p, 1, 0, 0, 0, 0);
+	ret = guise_call_polling(&served, &host, 1, &ready, GUISE_NR_ppoll, (long)&p, 1, 0, 0, 0,
+				 0);
 	if (!tap(ret == 1 && ready <= 0 && p.revents == POLLIN, "or with the stack's"))
 		printf("# %ld %d %x\n", ret, ready, (unsigned int)p.revents);
 	pthread_join(thread, NULL);

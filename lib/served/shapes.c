@@ -15,20 +15,20 @@
 
 #include <stddef.h>
 
-#define V          { GUISE_VALUE, 0, 0 }
-#define IN(bytes)  { GUISE_IN, 0, bytes }
-#define OUT(bytes) { GUISE_OUT, 0, bytes }
-#define IO(bytes)  { GUISE_BOTH, 0, bytes }
+#define V           { GUISE_VALUE, 0, 0 }
+#define IN(bytes)   { GUISE_IN, 0, bytes }
+#define OUT(bytes)  { GUISE_OUT, 0, bytes }
+#define IO(bytes)   { GUISE_BOTH, 0, bytes }
 #define LEFT(bytes) { GUISE_LEFT, 0, bytes }
-#define STR        { GUISE_STRING, 0, 0 }
+#define STR         { GUISE_STRING, 0, 0 }
 /* n: the argument that counts, from 0 on */
-#define INS(n, bytes)  { GUISE_IN, (n) + 1, bytes }
-#define IOS(n, bytes)  { GUISE_BOTH, (n) + 1, bytes }
-#define DATA_IN(n)     { GUISE_DATA_IN, (n) + 1, 1 }
-#define DATA_OUT(n)    { GUISE_DATA_OUT, (n) + 1, 1 }
+#define INS(n, bytes)      { GUISE_IN, (n) + 1, bytes }
+#define IOS(n, bytes)      { GUISE_BOTH, (n) + 1, bytes }
+#define DATA_IN(n)         { GUISE_DATA_IN, (n) + 1, 1 }
+#define DATA_OUT(n)        { GUISE_DATA_OUT, (n) + 1, 1 }
 #define EACH_OUT(n, bytes) { GUISE_DATA_OUT, (n) + 1, bytes }
-#define ADDR           { GUISE_MEASURED, 0, 0 }
-#define LEN            { GUISE_MEASURE, 0, 4 }
+#define ADDR               { GUISE_MEASURED, 0, 0 }
+#define LEN                { GUISE_MEASURE, 0, 4 }
 
 #ifdef __x86_64__
 #define EPOLL_EVENT 12 /* it is packed */
@@ -36,16 +36,16 @@
 #define EPOLL_EVENT 16
 #endif
 
-#define TIMESPEC    16
-#define ITIMERSPEC  32
-#define POLLFD      8
-#define SIGSET(n)   INS(n, 1)
-#define STATX       256
-#define UTSNAME     390
-#define SYSINFO     112
-#define CAP_HEADER  8
-#define CAP_DATA    24
-#define RLIMIT      16
+#define TIMESPEC   16
+#define ITIMERSPEC 32
+#define POLLFD     8
+#define SIGSET(n)  INS(n, 1)
+#define STATX      256
+#define UTSNAME    390
+#define SYSINFO    112
+#define CAP_HEADER 8
+#define CAP_DATA   24
+#define RLIMIT     16
 
 #define CALL(name, ...)      [GUISE_NR_##name] = { GUISE_FLAT, { __VA_ARGS__ } }
 #define NEST(name, how, ...) [GUISE_NR_##name] = { GUISE_NEST_##how, { __VA_ARGS__ } }

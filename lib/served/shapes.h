@@ -7,11 +7,11 @@
 
 enum guise_shape_what {
 	GUISE_VALUE,
-	GUISE_IN,     /* the call reads so many bytes */
-	GUISE_OUT,    /* it writes them */
-	GUISE_BOTH,   /* it reads and writes them */
-	GUISE_LEFT,   /* ... also when it is interrupted */
-	GUISE_STRING, /* it reads up to a zero byte */
+	GUISE_IN,       /* the call reads so many bytes */
+	GUISE_OUT,      /* it writes them */
+	GUISE_BOTH,     /* it reads and writes them */
+	GUISE_LEFT,     /* ... also when it is interrupted */
+	GUISE_STRING,   /* it reads up to a zero byte */
 	GUISE_DATA_IN,  /* the data of a transfer: as many bytes as another argument says */
 	GUISE_DATA_OUT, /* ... of which the result counts those that came */
 	GUISE_MEASURED, /* it writes as many as the word that the next argument points to says */

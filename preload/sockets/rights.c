@@ -53,8 +53,8 @@ static void give(int fd, int flags)
 	if (!(entry & GUISE_FD_PRIVATE) || preload_borrowed())
 		return;
 	preload_mark_shared(fd);
-	guise_call(preload.stack, GUISE_NR_GIVE, entry & GUISE_FD_STACK, preload_inode(fd), fd, 0, 0,
-		   0);
+	guise_call(preload.stack, GUISE_NR_GIVE, entry & GUISE_FD_STACK, preload_inode(fd), fd, 0,
+		   0, 0);
 }
 
 /* It was not sent after all. */
