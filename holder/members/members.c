@@ -121,7 +121,8 @@ static void trace(struct guise_server *v, unsigned int proc)
 	needless = !err || err == -ESRCH || (err == -EPERM && guise_server_ended(v, proc));
 	if (p->untraced) /* this is a second try */
 		v->untraced[p->untraced]--;
-	p->untraced = needless ? UNTRACED_NOT : untraced_why(p->pid);
+	/* Programs that are served cannot harm the stack, and nobody kills servants. */
+	p->untraced = needless || v->serve ? UNTRACED_NOT : untraced_why(p->pid);
 	if (p->untraced)
 		v->untraced[p->untraced]++;
 }
