@@ -77,12 +77,13 @@ def on_guise(*command: str | Path, options: Sequence[str] = ()) -> list[str | Pa
     return [GUISE, "run", "--link", "none", *options, "--", *command]
 
 
+@pytest.mark.parametrize("options", [(), ("--served",)], ids=["direct", "served"])
 @pytest.mark.parametrize("case", TWINS)
-def test_twin(programs: Path, case: str) -> None:
+def test_twin(programs: Path, case: str, options: tuple[str, ...]) -> None:
     program, name = case.split(".")
     expected = run(programs / program, name)
     assert expected.endswith("ended with 0\n"), expected
-    assert run(*on_guise(programs / program, name)) == expected
+    assert run(*on_guise(programs / program, name, options=options)) == expected
 
 
 @pytest.mark.parametrize("words", [[], ["unsynchronized"]], ids=["as they are", "unsynchronized"])
