@@ -218,11 +218,14 @@ static inline long call(struct guise_stack *s, struct guise_pollset *ps, long nr
 		(uint64_t)nr,
 		{ (uint64_t)a, (uint64_t)b, (uint64_t)c, (uint64_t)d, (uint64_t)e, (uint64_t)f },
 	};
-	struct guise_slot *slot = guise_slot(s);
+	struct guise_slot *slot;
 
+	if (__builtin_expect(s->served != NULL, 0))
+		return guise_slots_seen() ? guise_served_call(s->served, ps, q.nr, q.arg)
+					  : guise_slot_error(s);
+	slot = guise_slot(s);
 	if (__builtin_expect(!slot, 0))
-		return s->served ? guise_served_call(s->served, ps, q.nr, q.arg)
-				 : guise_slot_error(s);
+		return guise_slot_error(s);
 	return request(s, slot, ps, &q);
 }
 

@@ -135,6 +135,11 @@ static struct guise_slot *fail_unseen(void)
 	return NULL;
 }
 
+bool guise_slots_seen(void)
+{
+	return __builtin_expect(*same_process, 1) || fail_unseen();
+}
+
 long guise_slot_error(struct guise_stack *s)
 {
 	if (unseen) {
@@ -326,8 +331,6 @@ struct guise_slot *guise_slot_attach(struct guise_stack *s)
 {
 	struct guise_slot *slot;
 
-	if (s->served)
-		return NULL;
 	if (__builtin_expect(!*same_process, 0))
 		return fail_unseen();
 	wait_until_seen(s);

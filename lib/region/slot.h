@@ -23,6 +23,9 @@ extern __thread struct guise_here guise_here;
  * the first to need a slot. */
 void guise_slots_begin(void);
 
+/* False in such a child: its call is to give guise_slot_error(). */
+bool guise_slots_seen(void);
+
 /* This thread's end is to be seen, although it has no slot. */
 void guise_slots_at_end(void);
 

@@ -16,6 +16,7 @@ enum guise_users { GUISE_USERS_UNKNOWN, GUISE_USERS_HOLDERS, GUISE_USERS_FOREIGN
 struct guise_served; /* served/client.h */
 
 struct guise_stack {
+	struct guise_served *served; /* another process makes the calls: all else is unset */
 	struct guise_region *region;
 	struct guise_slot *slots;   /* slots[0] is nobody */
 	struct guise_host_ops *ops; /* this process's table */
@@ -48,7 +49,6 @@ struct guise_stack {
 	uint32_t threads_ending;     /* futex: the number of threads that give back their slots */
 	uint32_t left;               /* only this structure is there still */
 	struct guise_slot *end_slot; /* taken to end with, by a thread that never made a call */
-	struct guise_served *served; /* another process makes the calls: nothing above is set */
 	struct guise_link_port port[GUISE_MAX_LINKS];
 	struct guise_stack *next; /* stacks of this process */
 };

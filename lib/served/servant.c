@@ -26,8 +26,6 @@
 #include "served/parcel.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/memfd.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -54,13 +52,8 @@ struct guise_servant *guise_servant_make(struct guise_stack *s)
 	}
 	v->stack = s;
 	memset(v->bell, -1, sizeof(v->bell));
-	fd = v->fd = guise_fd_memory("guise-ring", MFD_ALLOW_SEALING);
-	if (fd >= 0)
-		fd = host_sys(SYS_ftruncate, v->fd, GUISE_RING_SIZE);
 	/* Cut short by the program it would end the servant. */
-	if (fd >= 0)
-		fd = host_sys(SYS_fcntl, v->fd, F_ADD_SEALS,
-			      F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	fd = v->fd = guise_fd_shared("guise-ring", GUISE_RING_SIZE);
 	for (int i = 0; i < GUISE_LANE_BELLS && fd >= 0; i++)
 		fd = v->bell[i] =
 			(int)host_sys(SYS_eventfd2, 0, EFD_SEMAPHORE | EFD_CLOEXEC | EFD_NONBLOCK);
