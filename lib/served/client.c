@@ -60,7 +60,7 @@ struct guise_served *guise_served_open(int fd, const int bell[GUISE_LANE_BELLS],
 		guise_fail((int)-at,
 			   "join: the memory that a served program shares with its "
 			   "servant cannot be mapped (%lu MiB of addresses): %s",
-			   (unsigned long)(GUISE_RING_SIZE >> 20), strerror((int)-at));
+			   (unsigned long)(GUISE_RING_SIZE >> 20), strerrordesc_np((int)-at));
 		guise_pages_free(v, sizeof(*v));
 		return NULL;
 	}

@@ -177,6 +177,8 @@ void guise_served_become(struct guise_stack *s, struct guise_heir *heir)
 		guise_served_close(old);
 	} else { /* the servant is gone: each call says so */
 		host_sys(SYS_close, heir->end);
+		host_sys(SYS_close, old->channel); /* or its servant would wait for this process */
+		old->channel = -1;
 		__atomic_store_n(&old->lost, true, __ATOMIC_RELEASE);
 	}
 	heir->end = -1;

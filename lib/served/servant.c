@@ -62,7 +62,7 @@ struct guise_servant *guise_servant_make(struct guise_stack *s)
 			       MAP_SHARED | MAP_NORESERVE, v->fd, 0);
 	if (at < 0) {
 		guise_fail((int)-at, "no memory to share with a served program: %s",
-			   strerror((int)-at));
+			   strerrordesc_np((int)-at));
 		guise_servant_free(v);
 		return NULL;
 	}

@@ -439,8 +439,11 @@ int main(void)
 		return 1;
 	}
 	pid = fork();
-	if (!pid)
-		_exit(child(v, s, victim));
+	if (!pid) {
+		status = child(v, s, victim);
+		fflush(stdout);
+		_exit(status);
+	}
 	pthread_create(&thread, NULL, run_servant, v);
 	waitpid(pid, &status, 0);
 	guise_servant_stop(v);

@@ -3,8 +3,7 @@
  * The shapes of all calls that a served program may make: what the port's table of calls has
  * (linux/arch/guise/kernel/syscall.c), without those that only make sense in a member
  * (memory of the region, links, places of other processes, signals to them). Sizes are those of
- * Linux's own
- * structures on 64-bit processors.
+ * Linux's own structures on 64-bit processors.
  *
  * The program packs by this table, and the servant refuses what is not in it.
  */

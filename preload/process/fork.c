@@ -163,6 +163,8 @@ void preload_fork_child(void)
 		guise_heir_become(preload.stack, &heir);
 		preload.map = (void *)(uintptr_t)guise_own_place(preload.stack)->fdmap;
 		preload_epoll_forked();
+		if (preload.stack->served)
+			preload_own_fds_changed();
 	} else {
 		preload.map = without ? without : &preload_nothing;
 		if (preload.stack)
