@@ -11,8 +11,9 @@
  */
 #include "holder/drain.h"
 
+#include "holder/carrier/ask.h"
 #include "holder/control/control.h"
-#include "holder/deadline.h"
+#include "holder/members/members.h"
 #include "holder/relay/relay.h"
 
 #include "host/sys.h"
@@ -108,7 +109,7 @@ void drain(struct guise_stack *s, const struct relay *relay, struct control *con
 		guests_have_sent(&relay->guests, s) || (!cut_off(s) && unfinished(s, buf, size)))) {
 		struct timespec t = { 0, LOOK_MS * 1000000l };
 
-		deadline_renew();
+		ask_deadline(END_SECONDS);
 		if (host_sys(SYS_ppoll, p, 2, &t, NULL, 0) <= 0)
 			continue;
 		if (p[0].revents)

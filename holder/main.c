@@ -1,60 +1,69 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * guise-holder: the process that a stack belongs to. Started by the command
- * line with three descriptors, it lives through these stages:
+ * guise-holder: the process that a stack belongs to. Started by the command line with three
+ * descriptors, it becomes two: the warden, which has all rights of whoever started it, and the
+ * carrier, which has those of the stack's user and no capability. They live through these stages:
  *
  * 1 begin	arguments; a session of its own, so that Ctrl-C in the program's
- *		terminal does not reach it; the signals that end it become a
- *		descriptor, in every thread that follows
+ *		terminal does not reach it; the signals that end it wait
  * 2 plan	the plan is read to its end and parsed: what has to be undone is
  *		known as soon as its line is read, and is undone whatever follows
- * 3 build	the stack is booted and configured, line by line; then the status
- *		says "ready"
- * 4 serve	members come and go (members.c), and commands ask for things
+ *
+ * Then the warden forks the carrier, serves it, and waits for its end (warden/warden.c). The
+ * carrier:
+ *
+ * 3 isolate	it gives up rights, files and namespaces (isolation.c)
+ * 4 build	the stack is booted and configured, line by line; then the last part of the
+ *		isolation comes, and the status says "ready"
+ * 5 serve	members come and go (members.c), and commands ask for things
  *		(control.c); the pump and the relays (relay.c) run in threads of
  *		their own
- * 5 end	what was sent is delivered (drain.c), the counters are read, the
- *		members are told, the stack ends, and what was started for its links
- * 6 undo	the plan's program undoes what was changed on the host; then the
- *		status says "summary ..." and closes
+ * 6 end	what was sent is delivered (drain.c), the counters are read, the
+ *		members are told, the stack ends, and what was started for its links;
+ *		the status says "summary ..."
  *
- * 5 and 6 have deadlines (deadline.c): after that, 5 is left as it is, and the program
- * of 6 is killed.
+ * And the warden again:
  *
- * An error in 1 to 3 is said on the status as "error LINE: sentence" (line 0:
- * not the plan's fault), and the holder goes on to 6 with exit status 1.
+ * 7 undo	the plan's program undoes what was changed on the host; then the
+ *		status closes
+ *
+ * 6 and 7 have deadlines: after that, the carrier is killed, and so is the program of 7.
+ *
+ * An error in 1 to 4 is said on the status as "error LINE: sentence" (line 0:
+ * not the plan's fault), and the holder goes on to 7 with exit status 1.
  * docs/plan.md describes the plan and the descriptors.
  */
+#include "holder/carrier/ask.h"
+#include "holder/carrier/rights.h"
+#include "holder/carrier/sections.h"
 #include "holder/control/control.h"
-#include "holder/deadline.h"
 #include "holder/drain.h"
 #include "holder/guests/enter.h"
+#include "holder/isolation.h"
 #include "holder/members/members.h"
 #include "holder/plan.h"
 #include "holder/relay/relay.h"
 #include "holder/servant/servant.h"
 #include "holder/summary.h"
+#include "holder/warden/warden.h"
 
+#include "host/fd.h"
 #include "host/sys.h"
 #include "link/link.h"
+#include "region/bell.h"
+#include "region/confined.h"
 #include "region/pump.h"
 #include "region/vcpu.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-#define END_SECONDS  10 /* for each look whether all is delivered, and for the end of all threads */
-#define UNDO_SECONDS 20 /* which waits for up to 10 s for another guise */
 
 struct args {
 	int plan, ticket, alive, status;
@@ -153,96 +162,92 @@ static char *read_plan(int fd)
 	return NULL;
 }
 
-/* Stage 1: the descriptor on which the signals that end us arrive. */
-static int begin(void)
+/* What the carrier begins with. */
+struct life {
+	struct plan *plan;
+	const struct args *args;
+	struct isolation_user user;
+};
+
+/* The descriptor on which the signals that end it arrive. */
+static int take_signals(void)
 {
-	struct rlimit limit;
 	sigset_t set;
 
-	/* Fails for the leader of a process group, such as under a shell; then
-	 * Ctrl-C does reach us, and is meant for us. */
-	setsid();
-	signal(SIGPIPE, SIG_IGN);
-	/* What a user lets programs write is not meant for stacks, as far as that may be raised. */
-	signal(SIGXFSZ, SIG_IGN);
-	if (!getrlimit(RLIMIT_FSIZE, &limit)) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_FSIZE, &limit);
-	}
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Waits for a child to end; one that takes too long is killed. */
-static bool await(pid_t pid, int *how)
-{
-	const uint64_t until = guise_host_now() + UNDO_SECONDS * 1000000000ull;
-	const struct timespec look = { 0, 5000000 };
-	pid_t got;
+/* Those that every stack has are made while there are files. */
+static int first_bells[GUISE_BELLS_FIRST];
+static unsigned int bells_left;
 
-	while (!(got = waitpid(pid, how, WNOHANG)) || (got < 0 && errno == EINTR)) {
-		if (guise_host_now() > until)
-			kill(pid, SIGKILL);
-		nanosleep(&look, NULL);
+static int next_bell(void)
+{
+	return bells_left ? first_bells[--bells_left] : ask_for_bell();
+}
+
+static int start_servant(int channel, const struct ucred *who, int end)
+{
+	return ask_for_servant(channel, who->pid, end);
+}
+
+/* Stage 3. 0 or -errno with a sentence. */
+static int isolate(const struct life *l, unsigned int *left)
+{
+	int err = guise_confine(&l->plan->options);
+
+	if (err)
+		return err;
+	while (bells_left < GUISE_BELLS_FIRST) {
+		int fd = guise_bell_make();
+
+		if (fd < 0)
+			return guise_fail(-fd, "no descriptor to wake threads by: %s",
+					  strerror(-fd));
+		first_bells[bells_left++] = fd;
 	}
-	return got == pid;
+	guise_confined.bell = next_bell;
+	guise_confined.process_file = ask_for_process_file;
+	guise_confined.kill_passt = ask_to_kill_passt;
+	err = isolation_begin(&l->user, left);
+	if (err)
+		return err;
+	/* The stack ends with its warden, also if that is killed. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	return getppid() == ask_holder() ? 0 : guise_fail(ESRCH, "the warden was killed");
 }
 
-/* Stage 6. The program gets none of our signals, and no descriptor of ours. */
-static bool undo(const struct plan *p)
-{
-	int how;
-	pid_t pid;
-
-	if (!p->undo_program)
-		return true;
-	pid = fork();
-	if (!pid) {
-		sigset_t none;
-
-		sigemptyset(&none);
-		sigprocmask(SIG_SETMASK, &none, NULL);
-		signal(SIGPIPE, SIG_DFL);
-		unsetenv("LD_PRELOAD");
-		unsetenv("GUISE_STACK");
-		execl(p->undo_program, p->undo_program, "undo", p->undo_journal, (char *)NULL);
-		_exit(127);
-	}
-	if (pid > 0 && await(pid, &how) && WIFEXITED(how) && !WEXITSTATUS(how))
-		return true;
-	fprintf(stderr, "guise-holder: \"%s undo %s\" failed; run it again to clean up the host\n",
-		p->undo_program, p->undo_journal);
-	return false;
-}
-
-/* Stage 5 does not come to its end. What this process has goes with it. */
-static void by_force(void *arg)
-{
-	fprintf(stderr, "guise-holder: the stack's end takes too long; it is ended by force\n");
-	undo(arg);
-	_exit(1);
-}
-
-/* Stages 3 to 5; true when all went well. */
-static bool live(struct plan *p, const struct args *a, int signals, char **json)
+/* Stages 4 to 6; true when all went well. */
+static bool live(struct plan *p, const struct args *a, int signals, int questions,
+		 unsigned int *left)
 {
 	static struct guise_server server;
 	int line = plan_apply(p), err = 0, ms;
+	struct sections *sections = NULL;
+	char *json = NULL;
 	bool cut;
 
-	deadline_init(END_SECONDS, by_force, p);
 	if (line) {
 		say_error(a->status, line);
 	} else {
 		p->relay->guests.alive = a->alive;
 		err = guise_server_init(&server, p->s, a->ticket);
-		server.serve = p->served ? servant_begin : NULL;
+		server.serve = start_servant;
+		server.serve_all = p->served;
+		server.is_member = rights_of_member;
+		server.identify = rights_identify;
+		server.tracer = ask_holder();
+		if (!err) {
+			sections = sections_start(p->s, questions);
+			err = sections ? 0 : -ENOMEM;
+		}
 		if (!err && relay_wanted(p->relay))
 			err = relay_start(p->relay, p->s);
+		isolation_seal(false, left);
 		if (!err)
 			err = control_start(p->control, &server, &p->relay->guests);
 		if (err) {
@@ -260,29 +265,53 @@ static bool live(struct plan *p, const struct args *a, int signals, char **json)
 			control_end(p->control);
 			if (!cut && !server.members)
 				drain(p->s, p->relay, p->control, signals);
-			deadline_renew();
-			*json = summary(&server, cut, guests_interface(&p->relay->guests));
+			ask_deadline(END_SECONDS);
+			json = summary(&server, cut, guests_interface(&p->relay->guests), *left);
 			control_silence(p->control);
 			relay_stop(p->relay);
 			guise_server_end(&server);
 		}
 	}
 	if (p->s) {
-		deadline_renew();
+		ask_deadline(END_SECONDS);
+		sections_stop(sections);
 		guise_links_end(p->s);
 		guise_leave(p->s);
 	}
-	deadline_met();
+	if (json) {
+		say(a->status, "summary ");
+		say(a->status, json);
+		say(a->status, "\n");
+	}
+	free(json);
 	return !line && !err;
+}
+
+/* The carrier's whole life: its exit status. */
+static int carry(void *arg, const struct carrier *c)
+{
+	const struct life *l = arg;
+	int signals = take_signals();
+	unsigned int left = 0;
+
+	ask_begin(c->requests, getppid());
+	if (signals < 0)
+		guise_fail(errno, "no signalfd: %s", strerror(errno));
+	if (signals < 0 || isolate(l, &left)) {
+		say_error(l->args->status, 0);
+		return 1;
+	}
+	return live(l->plan, l->args, signals, c->questions, &left) ? 0 : 1;
 }
 
 int main(int argc, char **argv)
 {
-	char *json = NULL, *text;
 	struct plan p = { 0 };
+	struct life life = { .plan = &p };
 	bool good = false;
 	struct args a;
-	int signals, bad;
+	char *text;
+	int bad;
 
 	/* Its plan, and the image, are words of the caller. */
 	if (getauxval(AT_SECURE)) {
@@ -293,39 +322,33 @@ int main(int argc, char **argv)
 	}
 	if (enter_wanted(argc, argv))
 		return enter(argc, argv);
+	if (isolation_wanted(argc, argv))
+		return isolation_try();
 	if (servant_wanted(argc, argv))
 		return servant(argc, argv);
 	if (!parse_args(argc, argv, &a))
 		return usage();
-	signals = begin();
-	if (signals < 0) {
-		guise_fail(errno, "no signalfd: %s", strerror(errno));
-		say_error(a.status, 0);
-		return 1;
-	}
-	/* The undo program must not keep them open. */
-	fcntl(a.ticket >= 0 ? a.ticket : a.alive, F_SETFD, FD_CLOEXEC);
-	fcntl(a.status, F_SETFD, FD_CLOEXEC);
-
+	warden_begin();
+	/* What it was given, and what its caller has left open, is not for servants, nor for the
+	 * program that undoes. */
+	guise_fd_end_at_exec(STDERR_FILENO + 1);
 	text = read_plan(a.plan);
 	if (!text) {
 		say_error(a.status, 0);
 		return 1;
 	}
+	life.args = &a;
+	isolation_self(&life.user);
 	bad = plan_parse(&p, text);
+	if (p.user)
+		life.user = *p.user;
 	if (bad)
 		say_error(a.status, bad);
 	else
-		good = live(&p, &a, signals, &json);
+		good = warden(&p, &life.user, a.status, carry, &life);
 	control_stop(p.control);
-	if (!undo(&p))
+	if (!warden_undo(&p))
 		good = false;
-	if (json) {
-		say(a.status, "summary ");
-		say(a.status, json);
-		say(a.status, "\n");
-	}
-	free(json);
 	plan_free(&p);
 	free(text);
 	return good ? 0 : 1;

@@ -8,6 +8,7 @@
 #include "holder/plan.h"
 
 #include "holder/control/control.h"
+#include "holder/isolation.h"
 #include "holder/relay/relay.h"
 
 #include "guise/layout.h"
@@ -125,6 +126,17 @@ static int apply_served(struct plan *p, char **word, int words)
 	(void)words;
 	p->served = true;
 	return 0;
+}
+
+/* Known before the stack is: it is another process's that builds it. */
+static int apply_user(struct plan *p, char **word, int words)
+{
+	(void)words;
+	if (!p->user)
+		p->user = calloc(1, sizeof(*p->user));
+	if (!p->user)
+		return guise_fail(ENOMEM, "out of memory");
+	return isolation_named(p->user, word[1]);
 }
 
 static int apply_keep(struct plan *p, char **word, int words)
@@ -427,6 +439,7 @@ static const struct directive directives[] = {
 	{ "publish", STACK, 3, 3, "fd=N tcp|udp PORT", apply_publish },
 	{ "guests", STACK, 3, 5, "IFNAME fd=N [mptcp] ADDR...", apply_guests },
 	{ "served", ANYWHERE, 0, 0, "", apply_served },
+	{ "user", ANYWHERE, 1, 1, "NAME", apply_user },
 	{ "keep", ANYWHERE, 0, 0, "", apply_keep },
 	{ "control", ANYWHERE, 2, 3, "fd=N PATH [NAME-PATH]", apply_control },
 	{ "tell", ANYWHERE, 1, 1, "KEY=VALUE", apply_tell },
@@ -532,10 +545,22 @@ int plan_apply(struct plan *p)
 	return 0;
 }
 
+int plan_guests(const struct plan *p)
+{
+	int fd;
+
+	for (int i = 0; i < p->lines; i++)
+		if (p->line[i].directive->apply == apply_guests &&
+		    !parse_fd("guests", p->line[i].word[2], &fd))
+			return fd;
+	return -1;
+}
+
 void plan_free(struct plan *p)
 {
 	control_free(p->control);
 	free(p->relay);
+	free(p->user);
 	free(p->cmdline);
 	free(p->line);
 	free(p->all_words);

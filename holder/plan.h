@@ -11,6 +11,7 @@
 
 struct control;
 struct directive;
+struct isolation_user;
 struct relay;
 
 struct plan_line {
@@ -28,7 +29,8 @@ struct plan {
 	/* What the lines before the boot, and those about the holder itself, have set. */
 	struct guise_options options;
 	char *cmdline;
-	bool served; /* all programs are */
+	bool served;                 /* all programs are */
+	struct isolation_user *user; /* whose it is; NULL: who starts it */
 	bool keep;
 	const char *undo_program, *undo_journal;
 
@@ -47,6 +49,9 @@ int plan_parse(struct plan *p, char *text);
 /* Boots the stack and configures it, line by line. 0, or the number of the
  * line that failed. p->s may be set even then. */
 int plan_apply(struct plan *p);
+
+/* The descriptor of the guests' namespace, or -1. */
+int plan_guests(const struct plan *p);
 
 /* Not the stack. */
 void plan_free(struct plan *p);

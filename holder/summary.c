@@ -6,6 +6,7 @@
  */
 #include "holder/summary.h"
 
+#include "holder/isolation.h"
 #include "holder/members/outside.h"
 #include "holder/members/untraced.h"
 
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * The files have two lines for a table: names, then values, in one order.
@@ -44,7 +46,20 @@ uint64_t summary_counter(const char *text, const char *table, const char *field)
 	return 0;
 }
 
-char *summary(const struct guise_server *v, bool cut, bool guests)
+/* The user, if it is not the stack's, whose programs most members served. */
+static void write_user(const struct guise_server *v, FILE *out)
+{
+	const struct guise_served_by_user *u = v->served_by_user;
+
+	for (size_t i = 0; i < sizeof(v->served_by_user) / sizeof(*u); i++)
+		if (u[i].uid != geteuid() && u[i].n > v->joined / 2) {
+			fprintf(out, ",\"served_user\":%" PRIu32, u[i].uid);
+			return;
+		}
+	fputs(",\"served_user\":null", out);
+}
+
+char *summary(const struct guise_server *v, bool cut, bool guests, unsigned int left)
 {
 	const struct guise_region *region = v->s->region;
 	char cc[64] = "", snmp[8192] = "", *text = NULL;
@@ -65,17 +80,20 @@ char *summary(const struct guise_server *v, bool cut, bool guests)
 	fprintf(out,
 		"{\"cc\":\"%s\",\"connections\":%" PRIu64 ",\"sockets\":%" PRIu64
 		",\"escaped\":%" PRIu64 ",\"tx_bytes\":%" PRIu64 ",\"rx_bytes\":%" PRIu64
-		",\"retrans_segs\":%" PRIu64 ",\"members\":%" PRIu64 ",\"refused\":%" PRIu64
-		",\"untrapped\":%" PRIu64 ",",
+		",\"retrans_segs\":%" PRIu64 ",\"members\":%" PRIu64 ",\"served\":%" PRIu64
+		",\"refused\":%" PRIu64 ",\"untrapped\":%" PRIu64 ",",
 		cc,
 		summary_counter(snmp, "Tcp", "ActiveOpens") +
 			summary_counter(snmp, "Tcp", "PassiveOpens"),
 		region->count[GUISE_COUNT_SOCKETS], region->count[GUISE_COUNT_ESCAPED], tx, rx,
-		summary_counter(snmp, "Tcp", "RetransSegs"), v->joined, v->refused,
+		summary_counter(snmp, "Tcp", "RetransSegs"), v->joined, v->served, v->refused,
 		region->count[GUISE_COUNT_UNTRAPPED]);
 	outside_write(region, out);
 	putc(',', out);
 	untraced_write(v->untraced, out);
+	write_user(v, out);
+	putc(',', out);
+	isolation_write_left(left, out);
 	fprintf(out, ",\"guests\":%s,\"cut\":%s,\"lost\":%s}", guests ? "true" : "false",
 		cut ? "true" : "false", region->dead && !cut ? "true" : "false");
 	return fclose(out) ? NULL : text;

@@ -12,7 +12,8 @@
 uint64_t summary_counter(const char *text, const char *table, const char *field);
 
 /* The JSON object, without a newline, to be freed; NULL: out of memory. The stack must still be
- * there. cut: it was taken from programs that were on it; guests: programs had a namespace. */
-char *summary(const struct guise_server *v, bool cut, bool guests);
+ * there. cut: it was taken from programs that were on it; guests: programs had a namespace; left:
+ * enum isolation_left. */
+char *summary(const struct guise_server *v, bool cut, bool guests, unsigned int left);
 
 #endif

@@ -11,7 +11,6 @@
 #include "host/fd.h"
 #include "host/sys.h"
 #include "region/stack.h"
-#include "served/client.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -42,14 +41,13 @@ static int own_fd(unsigned int i)
 	case 5:
 		return s ? s->alive : -1;
 	case 6:
-		return s ? (s->served ? guise_served_fd(s->served, GUISE_LANE_BELLS) : s->control)
-			 : -1;
+		return s ? s->control : -1;
 	case 7:
 		return preload.place;
 	default:
 		i -= 8;
 		if (i < GUISE_BELLS)
-			return s ? (s->served ? guise_served_fd(s->served, i) : s->bell[i]) : -1;
+			return s ? s->bell[i] : -1;
 		i -= GUISE_BELLS;
 		if (i < PRELOAD_PLACEHOLDERS_KEPT)
 			return preload_placeholder_kept(i);

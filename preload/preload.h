@@ -107,7 +107,7 @@ void preload_outside(const char *path, uint32_t why);
 /* To be called before either of them; and after, when the program was not started after all. */
 void preload_outside_first(void);
 void preload_outside_not_after_all(void);
-/* When this process has joined: reads what the user wants to be told, maps the header. */
+/* When this process has joined: reads what the user wants to be told. */
 void preload_outside_begin(void);
 /* environment.c: the path of this library */
 const char *preload_library(void);
@@ -177,6 +177,22 @@ void preload_inherit(void);
 
 /* identity.c: the users, groups or capabilities of this thread are others, or of all threads. */
 void preload_identity_changed(bool all);
+/* mapping.c: this process is about to give up the region, and keeps its packet rings. */
+void preload_rings_stay(void);
+/* Whether it has mapped any. */
+bool preload_has_rings(void);
+
+/*
+ * rights.c: rights that are given up, and the region with them. The rights are noted before a call
+ * that may change them, and compared after it.
+ */
+void preload_rights_note(void);
+void preload_rights_compare(void);
+/* The process gives up rights: it is served from now on. */
+void preload_give_up(void);
+/* It is served, and has the user of its stack now: a member if it has all its rights. */
+void preload_rise(void);
+
 /* namespace.c: this process has entered namespaces of these kinds (CLONE_NEW...). */
 void preload_entered_namespaces(uint64_t kinds);
 

@@ -163,7 +163,7 @@ static bool join(void)
 	watch_forks();
 	preload_stdio_begin();
 	if (given >= 0)
-		s = guise_join_enter(given, &err);
+		s = guise_join_enter(given, GUISE_JOIN_ENTER, &err);
 	given = -1;
 	entered = s;
 	if (!s)

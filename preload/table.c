@@ -9,13 +9,13 @@
 #include "preload/preload.h"
 
 #include "host/fd.h"
+#include "host/memory.h"
 #include "host/sys.h"
 #include "preload/locks.h"
 #include "region/stack.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 static void *region_get(void *context, size_t bytes)
@@ -37,17 +37,14 @@ static struct guise_fdmap_memory in_region(struct guise_stack *s)
 
 static void *local_get(void *context, size_t bytes)
 {
-	long address = host_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
 	(void)context;
-	return (unsigned long)address > -4096UL ? NULL : (void *)address;
+	return guise_pages(bytes);
 }
 
 static void local_put(void *context, void *memory, size_t bytes)
 {
 	(void)context;
-	host_sys(SYS_munmap, memory, bytes);
+	guise_pages_free(memory, bytes);
 }
 
 const struct guise_fdmap_memory preload_local = { .get = local_get, .put = local_put };
@@ -64,7 +61,8 @@ static int make_map(struct guise_stack *s)
 	int fd = -1, err = map ? 0 : -ENOMEM;
 
 	while (!err && (fd = guise_fdmap_next(preload.map, fd + 1)) >= 0)
-		err = guise_fdmap_set(map, &memory, fd, guise_fdmap_get(preload.map, fd), 0);
+		err = guise_fdmap_set(map, &memory, fd, guise_fdmap_get(preload.map, fd),
+				      guise_fdmap_inode(preload.map, fd));
 	if (err) {
 		if (map && !given)
 			guise_fdmap_free(map, &memory);

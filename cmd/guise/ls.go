@@ -36,8 +36,8 @@ func newLs() *cobra.Command {
 		Use:   "ls [--json]",
 		Short: "List the stacks there are",
 		Long: "Lists this user's stacks: those of guise up by their names, those of guise run by the number of the process\n" +
-			"that guise run was. MEMBERS are processes on the stack, SOCKETS those of the stack (its holder's included),\n" +
-			"SENT and RECEIVED the bytes of all links, MEMORY what it takes of the host's, of what it may take.",
+			"that guise run was. MEMBERS are processes on the stack (and how many of them are served),\n" +
+			"SOCKETS those of the stack (its holder's included), SENT and RECEIVED the bytes of all links, MEMORY what it takes of the host's, of what it may take.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("unexpected %q; expected guise ls [--json]", args[0])
@@ -125,7 +125,11 @@ func tabulate(out io.Writer, stacks []listed) error {
 		if s.Sockets != nil {
 			sockets = fmt.Sprint(*s.Sockets)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s of %s\t%s\n", s.Stack, s.Name, age(s.AgeMS), s.Members,
+		members := fmt.Sprint(s.Members)
+		if s.Served > 0 {
+			members += fmt.Sprintf(" (%d served)", s.Served)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s of %s\t%s\n", s.Stack, s.Name, age(s.AgeMS), members,
 			cmp.Or(strings.Join(links, ","), "none"), sockets, size(sent), size(received), size(s.Memory), size(s.MemoryLimit), s.state())
 	}
 	return table.Flush()

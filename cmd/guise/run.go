@@ -27,6 +27,7 @@ type runFlags struct {
 	cc          string
 	mptcp       bool
 	served      bool
+	user        string
 	sysctls     []string
 	links       []string
 	offload     string
@@ -92,6 +93,7 @@ func newRun() *cobra.Command {
 	flags.StringVar(&f.mode, "mode", modeAuto, "how the program comes to the stack: `preload`, tun (in a network namespace whose only way out is the stack, "+
 		"for programs that cannot be preloaded), or auto")
 	flags.StringVar(&f.cc, "cc", "", "congestion control `NAME` of the stack: "+strings.Join(plan.CongestionControls, ", "))
+	flags.StringVar(&f.user, "user", "", "the stack belongs to the user `NAME`, not to who starts it (root only): what carries it has that user's rights, and programs of others are served")
 	flags.BoolVar(&f.served, "served", false, "programs do not map the stack's memory; another process makes their calls")
 	flags.BoolVar(&f.mptcp, "mptcp", false, "make each TCP socket a Multipath TCP socket")
 	flags.StringArrayVar(&f.sysctls, "sysctl", nil, "set a sysctl of the stack, as `KEY=VALUE` (repeatable)")
@@ -121,7 +123,7 @@ func newRun() *cobra.Command {
 func (f *runFlags) wishes() (*wishes, error) {
 	w := &wishes{origin: plan.FlagOrigin, Stack: &config.Stack{
 		Name: f.name, Profile: f.profile, Memory: f.memory, CC: f.cc, Netem: f.netem,
-		DNS: f.dns, Publish: f.publish, MPTCP: config.MPTCP{Enabled: f.mptcp}, Privileges: f.privileges, Served: f.served,
+		DNS: f.dns, Publish: f.publish, MPTCP: config.MPTCP{Enabled: f.mptcp}, Privileges: f.privileges, Served: f.served, User: f.user,
 	}}
 	for _, text := range f.sysctls {
 		sysctl, err := plan.ParseSysctl(text)

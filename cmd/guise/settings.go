@@ -76,6 +76,11 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 		}
 	}
 	s.Served = w.Served
+	if s.User = w.User; s.User != "" {
+		if err := plan.CheckUser(s.User); err != nil {
+			return nil, w.wrong("user", err)
+		}
+	}
 	if s.Memory, err = plan.ParseMemory(cmp.Or(w.Memory, "256M")); err != nil {
 		return nil, w.wrong("memory", err)
 	}

@@ -40,6 +40,8 @@
 #include "holder/control/run_folder.h"
 #include "holder/control/teller.h"
 
+#include "holder/carrier/ask.h"
+
 #include "host/message.h"
 #include "host/sys.h"
 #include "region/stack.h"
@@ -105,6 +107,11 @@ struct control *control_new(int listener, const char *path, const char *name)
 	return c;
 }
 
+int control_listener(const struct control *c)
+{
+	return c ? c->listener : -1;
+}
+
 int control_tell(struct control *c, const char *word)
 {
 	const char *value = strchr(word, '=');
@@ -164,11 +171,8 @@ int control_start(struct control *c, struct guise_server *v, const struct guests
 	c->epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
 	ret = c->epoll < 0 ? c->epoll : watch(c, c->listener, EVENT(LISTENER, 0));
 	take_spare(c);
-	/* The command line has called listen(2) already. Called again here, it makes the kernel
-	 * name this process to clients, by which they know that it will answer
-	 * (internal/holder/client.go). */
 	if (ret >= 0)
-		ret = host_sys(SYS_listen, c->listener, CLIENTS);
+		ret = ask_to_listen(c->listener);
 	if (ret < 0)
 		return guise_fail((int)-ret, "cannot serve the control socket: %s",
 				  strerror((int)-ret));
@@ -310,6 +314,7 @@ static void answer_down(struct control *c, int client, uint64_t ms)
 	uint64_t deadline = guise_host_now() + (ms < DRAIN_MAX ? ms : DRAIN_MAX) * 1000000;
 	char text[32];
 
+	ask_to_hold(client);
 	/* A second request may be in more of a hurry. */
 	if (!c->ending || deadline < c->deadline)
 		c->deadline = deadline;
@@ -358,17 +363,14 @@ static void answer_request(struct control *c, int client, const char *request)
 
 static bool may_ask(const struct control *c, int client)
 {
-	struct ucred who = { 0 };
-	socklen_t len = sizeof(who);
+	uid_t user;
 
-	if (host_sys(SYS_getsockopt, client, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
-		return false;
-	if (!who.uid || who.uid == geteuid())
+	if (ask_about_client(client, &user))
 		return true;
 	guise_fail(EPERM,
 		   "the stack %s belongs to user %u; you are user %u, and only they and root "
 		   "may use it",
-		   c->v->s->region->name, geteuid(), who.uid);
+		   c->v->s->region->name, geteuid(), user);
 	return false;
 }
 

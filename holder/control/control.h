@@ -12,6 +12,8 @@ struct guests;
 
 /* What the plan says: a listening SOCK_SEQPACKET socket, its path, and the name's (or NULL). */
 struct control *control_new(int listener, const char *path, const char *name);
+/* The socket, or -1. */
+int control_listener(const struct control *c);
 /* KEY=VALUE, to be told to clients that ask about the stack. 0 or -errno with a sentence. */
 int control_tell(struct control *c, const char *word);
 void control_free(struct control *c);

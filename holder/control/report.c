@@ -10,6 +10,8 @@
  */
 #include "holder/control/report.h"
 
+#include "holder/carrier/ask.h"
+
 #include "holder/json.h"
 #include "holder/members/outside.h"
 
@@ -53,18 +55,27 @@ static void put_links(FILE *out, const struct guise_region *r)
 	putc(']', out);
 }
 
+/* The pids are the programs': in place of a servant its program is named. One that is still to
+ * come has none. */
 static void put_members(FILE *out, const struct guise_server *v)
 {
+	unsigned int served = 0;
 	bool first = true;
 
 	fputs("\"pids\":[", out);
 	for (int i = 0; i < GUISE_MAX_PROCS; i++) {
+		const struct guise_proc *p = &v->s->region->procs[i];
+		int pid = p->serves ? p->serves : p->pid;
+
 		if (v->control[i] < 0)
 			continue;
-		fprintf(out, first ? "%d" : ",%d", v->s->region->procs[i].pid);
+		served += p->serves != 0;
+		if (pid <= 0)
+			continue;
+		fprintf(out, first ? "%d" : ",%d", pid);
 		first = false;
 	}
-	putc(']', out);
+	fprintf(out, "],\"served\":%u", served);
 }
 
 char *report_of_the_holder(const struct guise_server *v, const struct report_facts *facts)
@@ -87,7 +98,7 @@ char *report_of_the_holder(const struct guise_server *v, const struct report_fac
 		",\"holder\":%d,\"age_ms\":%" PRIu64
 		",\"ending\":%s,\"lost\":%s,\"members\":%u,\"joined\":%" PRIu64
 		",\"memory\":%" PRIu64 ",\"memory_limit\":%" PRIu64 ",\"escaped\":%" PRIu64 ",",
-		getpid(), facts->age_ms, facts->ending ? "true" : "false",
+		(int)ask_holder(), facts->age_ms, facts->ending ? "true" : "false",
 		r->dead ? "true" : "false", v->members, v->joined, (uint64_t)st.st_blocks * 512,
 		r->ram_size, r->count[GUISE_COUNT_ESCAPED]);
 	outside_write(r, out);

@@ -26,11 +26,12 @@
  * Guests are not members, and have no ticket. The stack stays for them while the pipe's end
  * that the first one inherited is open; and also, since programs close descriptors that they
  * do not know, while any process is in their namespace. The end of that namespace cannot be
- * seen at the link, because the tun's descriptor keeps it; so the processes are looked up in
- * /proc, and so are the ports that guests serve.
+ * seen at the link, because the tun's descriptor keeps it; so the warden looks the processes up in
+ * /proc, and so it does with the ports that guests serve.
  */
 #include "holder/guests/guests.h"
 
+#include "holder/carrier/ask.h"
 #include "holder/relay/nft.h"
 
 #include "host/sys.h"
@@ -39,7 +40,6 @@
 #include "setup/setup.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
@@ -49,6 +49,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define TABLE    0x6775 /* of routes: all addresses are the stack's own */
 #define PRIORITY 100    /* of the rule that leads there: after the stack's real ones */
@@ -257,34 +258,14 @@ bool guests_server(const struct guests *g, const struct sockaddr_storage *dst,
 
 /* ---- the processes ---------------------------------------------------------------- */
 
-static bool is_inside(const struct guests *g, int pid)
-{
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
-	return !stat(path, &st) && st.st_ino == g->inode;
-}
-
 /* A process that is there, or 0. Asked by the watch of members, and by the relays. */
 static int find_guest(struct guests *g)
 {
 	int pid = __atomic_load_n(&g->pid, __ATOMIC_RELAXED);
-	struct dirent *entry;
-	DIR *proc;
 
 	if (!g->ifindex)
 		return 0;
-	if (pid && is_inside(g, pid))
-		return pid;
-	pid = 0;
-	proc = opendir("/proc");
-	while (proc && !pid && (entry = readdir(proc)))
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-		    is_inside(g, atoi(entry->d_name)))
-			pid = atoi(entry->d_name);
-	if (proc)
-		closedir(proc);
+	pid = ask_for_guest(pid);
 	__atomic_store_n(&g->pid, pid, __ATOMIC_RELAXED);
 	return pid;
 }
@@ -332,20 +313,20 @@ bool guests_listen(FILE *table, bool udp, const struct sockaddr_storage *server)
  * which /proc does not show: then the connection to it is refused later. */
 bool guests_serve(struct guests *g, bool udp, const struct sockaddr_storage *server)
 {
-	static const char *const tables[2][2] = { { "tcp", "tcp6" }, { "udp", "udp6" } };
 	bool found = false;
-	char path[64];
 	FILE *table;
-	int pid = find_guest(g);
+	int pid = find_guest(g), fd;
 
 	if (!pid)
 		return false;
 	for (int k = server->ss_family == AF_INET6; k < 2 && !found; k++) {
-		snprintf(path, sizeof(path), "/proc/%d/net/%s", pid, tables[udp][k]);
-		table = fopen(path, "re");
+		fd = ask_for_guest_table(pid, udp, k);
+		table = fd < 0 ? NULL : fdopen(fd, "r");
 		found = table && guests_listen(table, udp, server);
 		if (table)
 			fclose(table);
+		else if (fd >= 0)
+			close(fd);
 	}
 	return found;
 }

@@ -23,11 +23,9 @@
  */
 #include "holder/members/members.h"
 
-#include "holder/deadline.h"
-
+#include "holder/carrier/ask.h"
 #include "holder/guests/guests.h"
 #include "holder/members/outside.h"
-#include "holder/members/tracer.h"
 #include "holder/members/untraced.h"
 
 #include "host/sys.h"
@@ -70,7 +68,6 @@ struct watch {
 	struct guests *guests;
 	bool keep; /* what the plan says */
 	struct control *control;
-	struct tracer *tracer;
 	bool said_lost;
 	int pidfd[GUISE_MAX_PROCS];
 	bool blind; /* once a pidfd could not be had */
@@ -113,8 +110,8 @@ static void member_gone(struct watch *w, unsigned int proc)
 static void trace(struct guise_server *v, unsigned int proc)
 {
 	struct guise_proc *p = &v->s->region->procs[proc];
-	struct watch *w = v->context;
-	int err = w->tracer ? tracer_seize(w->tracer, p->pid) : -EPERM;
+	enum untraced why;
+	int err = ask_to_seize(p->pid, &why);
 	bool needless;
 
 	/* A child that was short-lived: its zombie cannot be traced, and need not be. */
@@ -122,7 +119,8 @@ static void trace(struct guise_server *v, unsigned int proc)
 	if (p->untraced) /* this is a second try */
 		v->untraced[p->untraced]--;
 	/* Programs that are served cannot harm the stack, and nobody kills servants. */
-	p->untraced = needless || v->serve ? UNTRACED_NOT : untraced_why(p->pid);
+	needless = needless || v->serve_all || v->for_servant[proc];
+	p->untraced = needless ? UNTRACED_NOT : why;
 	if (p->untraced)
 		v->untraced[p->untraced]++;
 }
@@ -130,14 +128,18 @@ static void trace(struct guise_server *v, unsigned int proc)
 static int let_go(struct guise_server *v, int pid)
 {
 	struct guise_region *r = v->s->region;
-	struct watch *w = v->context;
 
 	for (unsigned int i = 2; i < GUISE_MAX_PROCS; i++) {
 		int err;
 
+		if (r->procs[i].used && r->procs[i].serves == pid)
+			return guise_fail(ESRCH,
+					  "process %d is served, and guise does not trace it: "
+					  "attach the debugger",
+					  pid);
 		if (!r->procs[i].used || r->procs[i].pid != pid)
 			continue;
-		err = w->tracer ? tracer_release(w->tracer, pid) : -ESRCH;
+		err = ask_to_release(pid);
 		if (err == -EBUSY)
 			return guise_fail(
 				EBUSY,
@@ -164,12 +166,10 @@ static int answer(void *context, enum guise_ask what, unsigned int proc, int32_t
 
 	if (what == GUISE_ASK_BELLS)
 		return guise_bells_give(v, proc, (unsigned int)about);
+	if (what == GUISE_ASK_IDENTITY)
+		return guise_server_identify(v, proc, about);
 	if (what == GUISE_ASK_LET_GO)
 		return let_go(v, pid);
-	if (what == GUISE_ASK_TELL) {
-		outside_tell(r);
-		return 0;
-	}
 	for (unsigned int i = 2; i < GUISE_MAX_PROCS; i++)
 		if (r->procs[i].used && r->procs[i].pid == pid)
 			trace(v, i);
@@ -220,6 +220,18 @@ static void place_given(struct watch *w, unsigned int proc)
 static void place_given_by_control(void *w, unsigned int proc)
 {
 	place_given(w, proc);
+}
+
+/* The process has given up its rights, or never had the stack's. Its servant has the old channel
+ * now, so closing that does not take it out of the epoll. */
+static void becomes_served(struct guise_server *v, unsigned int proc, int old_channel, int pid)
+{
+	struct watch *w = v->context;
+
+	host_sys(SYS_epoll_ctl, w->epoll, EPOLL_CTL_DEL, old_channel, NULL);
+	ask_to_release(pid);
+	if (watch_fd(w, v->control[proc], CHANNEL, proc))
+		member_gone(w, proc);
 }
 
 static void hear(struct watch *w, unsigned int proc)
@@ -365,18 +377,16 @@ int members_serve(struct guise_server *v, struct guests *guests, struct control 
 
 	for (int i = 0; i < GUISE_MAX_PROCS; i++)
 		w.pidfd[i] = -1;
-	w.tracer = tracer_start(v->s);
 	answering = !guise_answers_start(v->s, &answers, answer, v);
-	if (!w.tracer)
-		fprintf(stderr, "guise-holder: %s\n", guise_error());
 	v->known = trace;
 	v->let_go = let_go;
+	v->outside = outside_note;
+	v->becomes_served = becomes_served;
 	v->context = &w;
 	w.epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
 	if (w.epoll < 0) {
 		if (answering)
 			guise_answers_stop(v->s, answers);
-		tracer_stop(w.tracer);
 		return guise_fail(-w.epoll, "no epoll: %s", strerror(-w.epoll));
 	}
 	err = watch_fd(&w, signals, SIGNALS, 0);
@@ -402,15 +412,16 @@ int members_serve(struct guise_server *v, struct guests *guests, struct control 
 		if (n > 0)
 			going = handle(&w, ev.data.u64);
 	}
-	deadline_renew();
+	ask_deadline(END_SECONDS);
 	for (int i = 0; i < GUISE_MAX_PROCS; i++)
 		if (w.pidfd[i] >= 0)
 			host_sys(SYS_close, w.pidfd[i]);
 	host_sys(SYS_close, w.epoll);
 	v->known = NULL;
 	v->let_go = NULL;
+	v->outside = NULL;
+	v->becomes_served = NULL;
 	if (answering)
 		guise_answers_stop(v->s, answers);
-	tracer_stop(w.tracer);
 	return err;
 }

@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#define END_SECONDS 10 /* for each look whether all is delivered, and for the end of all threads */
+
 struct guests;
 
 /*

@@ -10,13 +10,12 @@
 #include "holder/json.h"
 
 #include "host/plain.h"
-#include "host/sys.h"
-#include "region/vcpu.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
+
+#define OUTSIDE_MAX 16 /* as many are named in one run */
 
 static const struct {
 	const char *word, *sentence;
@@ -30,61 +29,60 @@ static const struct {
 	[GUISE_OUTSIDE_OFF] = { "off", NULL },
 };
 
-/* Whether entry i is the same as an earlier one: two processes may have noted it at once. */
-static bool is_repeated(const struct guise_region *r, unsigned int i)
-{
-	for (unsigned int k = 0; k < i; k++)
-		if (r->outside[k].state == GUISE_OUTSIDE_SAID &&
-		    r->outside[k].why == r->outside[i].why &&
-		    !strcmp(r->outside[k].program, r->outside[i].program))
-			return true;
-	return false;
-}
+static struct {
+	char program[sizeof(((struct guise_join_outside *)0)->program)];
+	uint32_t why;
+	uint64_t times; /* how often it was started, and did not fail to start */
+} noted[OUTSIDE_MAX];
+static unsigned int entries;
+static uint64_t unnamed; /* starts of programs for which there is no room */
 
-void outside_tell(struct guise_region *r)
+static void say(const char *path, uint32_t reason)
 {
 	/* Programs that it starts are on the host's stack, too, only if it gains privileges: then
 	 * the loader takes the library out of its environment. */
-	const char *children;
-	char program[sizeof(r->outside[0].program) + 1];
+	const char *children = reason == GUISE_OUTSIDE_PRIVILEGED ? ", and what it starts," : "";
+	char program[sizeof(noted[0].program)];
 
-	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
-		struct guise_outside *o = &r->outside[i];
+	snprintf(program, sizeof(program), "%s", path);
+	guise_plain(program);
+	fprintf(stderr,
+		"guise: %s %s, so guise is not loaded into it: it%s is on the host's stack (guise "
+		"run --mode tun catches whatever is started)\n",
+		program, why[reason].sentence, children);
+}
 
-		if (__atomic_load_n(&o->state, __ATOMIC_ACQUIRE) != GUISE_OUTSIDE_NEW)
-			continue;
-		snprintf(program, sizeof(program), "%.*s", (int)sizeof(o->program), o->program);
-		guise_plain(program);
-		children = o->why == GUISE_OUTSIDE_PRIVILEGED ? ", and what it starts," : "";
-		if (!is_repeated(r, i) && o->why < GUISE_OUTSIDE_WHYS && why[o->why].sentence)
-			fprintf(stderr,
-				"guise: %s %s, so guise is not loaded into it: it%s is on the "
-				"host's stack (guise run --mode tun catches whatever is started)\n",
-				program, why[o->why].sentence, children);
-		__atomic_store_n(&o->state, GUISE_OUTSIDE_SAID, __ATOMIC_RELEASE);
-		guise_futex_wake(&o->state, INT_MAX);
+static void count(uint64_t *times, bool back)
+{
+	if (!back)
+		++*times;
+	else if (*times)
+		--*times;
+}
+
+void outside_note(const struct guise_join_outside *what)
+{
+	unsigned int i = 0;
+
+	if (!what->why || what->why >= GUISE_OUTSIDE_WHYS)
+		return;
+	while (i < entries &&
+	       (noted[i].why != what->why || strcmp(noted[i].program, what->program)))
+		i++;
+	if (i == OUTSIDE_MAX) {
+		count(&unnamed, what->back);
+		return;
 	}
-}
-
-/* How often that program was started, and did not fail to start. */
-static uint64_t times(const struct guise_region *r, unsigned int i)
-{
-	uint64_t n = 0;
-
-	for (unsigned int k = i; k < GUISE_MAX_OUTSIDE; k++)
-		if (r->outside[k].why == r->outside[i].why &&
-		    !strcmp(r->outside[k].program, r->outside[i].program))
-			n += r->outside[k].times;
-	return n;
-}
-
-static bool is_listed(const struct guise_region *r, unsigned int i, bool off)
-{
-	const struct guise_outside *o = &r->outside[i];
-
-	return (o->state == GUISE_OUTSIDE_NEW || o->state == GUISE_OUTSIDE_SAID) && o->why &&
-	       o->why < GUISE_OUTSIDE_WHYS && (off || o->why != GUISE_OUTSIDE_OFF) &&
-	       !is_repeated(r, i) && times(r, i);
+	if (i == entries) {
+		if (what->back)
+			return;
+		snprintf(noted[i].program, sizeof(noted[i].program), "%s", what->program);
+		noted[i].why = what->why;
+		entries++;
+		if (!what->quiet && why[what->why].sentence)
+			say(what->program, what->why);
+	}
+	count(&noted[i].times, what->back);
 }
 
 void outside_write(const struct guise_region *r, FILE *out)
@@ -92,18 +90,19 @@ void outside_write(const struct guise_region *r, FILE *out)
 	const char *separator = "";
 	uint64_t off = 0;
 
-	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++)
-		if (r->outside[i].why == GUISE_OUTSIDE_OFF)
-			off += r->outside[i].times;
+	for (unsigned int i = 0; i < entries; i++)
+		if (noted[i].why == GUISE_OUTSIDE_OFF)
+			off += noted[i].times;
 	fprintf(out, "\"programs\":%" PRIu64 ",\"outside\":[", r->count[GUISE_COUNT_PROGRAMS]);
-	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
-		if (!is_listed(r, i, off > r->count[GUISE_COUNT_BY_ITSELF]))
+	for (unsigned int i = 0; i < entries; i++) {
+		if (!noted[i].times ||
+		    (noted[i].why == GUISE_OUTSIDE_OFF && off <= r->count[GUISE_COUNT_BY_ITSELF]))
 			continue;
 		fprintf(out, "%s{\"program\":", separator);
-		json_string(out, r->outside[i].program);
-		fprintf(out, ",\"why\":\"%s\",\"times\":%" PRIu64 "}", why[r->outside[i].why].word,
-			times(r, i));
+		json_string(out, noted[i].program);
+		fprintf(out, ",\"why\":\"%s\",\"times\":%" PRIu64 "}", why[noted[i].why].word,
+			noted[i].times);
 		separator = ",";
 	}
-	fprintf(out, "],\"unnamed\":%" PRIu32, r->unnamed);
+	fprintf(out, "],\"unnamed\":%" PRIu64, unnamed);
 }

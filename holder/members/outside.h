@@ -3,12 +3,12 @@
 #ifndef GUISE_HOLDER_OUTSIDE_H
 #define GUISE_HOLDER_OUTSIDE_H
 
-#include "guise/layout.h"
+#include "region/join.h"
 
 #include <stdio.h>
 
-/* Says on standard error what is new: a sentence for each program, once. */
-void outside_tell(struct guise_region *r);
+/* Counts it, and says so on standard error, once for each program. */
+void outside_note(const struct guise_join_outside *what);
 
 /* Writes how many programs joined, and which did not, as members of a JSON object:
  * "programs":2,"outside":[{"program":"/bin/x","why":"static","times":3}],"unnamed":0 */

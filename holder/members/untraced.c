@@ -25,7 +25,7 @@ static const struct {
 	[UNTRACED_REFUSED] = { "refused", "could not be traced (guise doctor says why)" },
 };
 
-enum untraced untraced_why(pid_t pid)
+enum untraced untraced_why(pid_t pid, uid_t user)
 {
 	struct guise_thread thread;
 	struct stat folder;
@@ -35,7 +35,7 @@ enum untraced untraced_why(pid_t pid)
 		return UNTRACED_REFUSED;
 	if (thread.tracer > 0)
 		return UNTRACED_OCCUPIED;
-	if (thread.user != geteuid())
+	if (thread.user != user)
 		return UNTRACED_USER;
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	if (!stat(path, &folder) && folder.st_uid != thread.user)

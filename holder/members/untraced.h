@@ -18,8 +18,8 @@ enum untraced {
 	UNTRACED_WHYS,
 };
 
-/* Why the host's kernel has refused that process (EPERM). */
-enum untraced untraced_why(pid_t pid);
+/* Why that process of a stack of that user cannot be traced (EPERM). */
+enum untraced untraced_why(pid_t pid, uid_t user);
 
 /* The end of a sentence: "process 4711 ...". */
 const char *untraced_sentence(enum untraced why);

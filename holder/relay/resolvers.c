@@ -11,14 +11,16 @@
  */
 #include "holder/relay/resolvers.h"
 
+#include "holder/carrier/ask.h"
+
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define RESOLV_CONF "/etc/resolv.conf"
-#define TEXT_MOST   65536
+#define TEXT_MOST 65536
 
 static bool parse(const char *word, struct sockaddr_storage *a)
 {
@@ -77,22 +79,25 @@ const struct sockaddr_storage *resolvers_server(struct resolvers *r, unsigned in
 {
 	static char text[TEXT_MOST];
 	struct stat now = { 0 };
+	const int fd = ask_for_name_servers();
 	FILE *f = NULL;
 	size_t n;
 
 	/* While another one is put in its place there is none for a moment. */
-	if (stat(RESOLV_CONF, &now) && r->n)
+	if ((fd < 0 || fstat(fd, &now)) && r->n)
 		goto known;
 	if (r->n && same(&now, &r->read))
 		goto known;
-	f = fopen(RESOLV_CONF, "re");
+	f = fd < 0 ? NULL : fdopen(fd, "r");
 	n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-	if (f)
-		fclose(f);
 	text[n] = '\0';
 	resolvers_read(r, text);
 	r->read = now;
 known:
+	if (f)
+		fclose(f);
+	else if (fd >= 0)
+		close(fd);
 	return &r->server[number % r->n];
 }
 

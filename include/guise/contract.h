@@ -16,7 +16,7 @@
 #define GUISE_CONTRACT_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   18 /* raise when anything in this file or in layout.h changes */
+#define GUISE_ABI   19 /* raise when anything in this file or in layout.h changes */
 
 #ifndef __ASSEMBLY__
 
@@ -125,20 +125,21 @@ struct guise_image {
  * System calls of the port beyond Linux's own. Linux's own have the numbers
  * of asm-generic/unistd.h on every processor.
  */
-#define GUISE_NR_BASE        2048
-#define GUISE_NR_LINK_ADD    2048 /* (link index) -> ifindex */
-#define GUISE_NR_LINK_DEL    2049 /* (link index) */
-#define GUISE_NR_ALLOC       2050 /* (bytes) -> region address, zeroed */
-#define GUISE_NR_FREE        2051 /* (address, bytes) */
-#define GUISE_NR_NETNS_NEW   2052 /* () -> fd of a new network namespace */
-#define GUISE_NR_GIVE        2053 /* (fd, mark, host fd): keeps the file for a GUISE_NR_TAKE */
-#define GUISE_NR_TAKE        2054 /* (mark, keep, host fd) -> fd. Host fd: see served/join.c */
-#define GUISE_NR_INODE       2055 /* (fd, number): sets a socket's inode number */
-#define GUISE_NR_RING        2056 /* (fd, block, u64 piece[2]) -> 1, or 0: no such block */
-#define GUISE_NR_RING_MAPPED 2057 /* (fd, 1 or -1): a program has mapped, unmapped it */
-#define GUISE_NR_FORK        2058 /* (place, marks, n, fd, slot): see kernel/heir.c */
-#define GUISE_NR_IDENTIFY    2059 /* (ids, ids, ids, ids, capabilities, flags): identity.c */
-#define GUISE_NR_END         2060
+#define GUISE_NR_BASE      2048
+#define GUISE_NR_LINK_ADD  2048 /* (link index) -> ifindex */
+#define GUISE_NR_LINK_DEL  2049 /* (link index) */
+#define GUISE_NR_ALLOC     2050 /* (bytes) -> region address, zeroed */
+#define GUISE_NR_FREE      2051 /* (address, bytes) */
+#define GUISE_NR_NETNS_NEW 2052 /* () -> fd of a new network namespace */
+#define GUISE_NR_GIVE      2053 /* (fd, mark, host fd): keeps the file for a GUISE_NR_TAKE */
+#define GUISE_NR_TAKE      2054 /* (mark, keep, host fd) -> fd. Host fd: see served/join.c */
+#define GUISE_NR_INODE     2055 /* (fd, number): sets a socket's inode number */
+#define GUISE_NR_RING      2056 /* (fd, block, u64 piece[3]) -> 1, or 0: no such block */
+#define GUISE_NR_RING_MAPPED \
+	2057 /* (fd, 1 or -1): a program has mapped, unmapped it; 0: and keeps it without rights */
+#define GUISE_NR_FORK     2058 /* (place, marks, n, fd, slot): see kernel/heir.c */
+#define GUISE_NR_IDENTIFY 2059 /* (ids, ids, ids, ids, capabilities, flags): identity.c */
+#define GUISE_NR_END      2060
 
 /*
  * GUISE_NR_IDENTIFY: the users, groups and capabilities of a thread. Each of the first four

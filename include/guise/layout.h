@@ -76,7 +76,8 @@ struct guise_slot {
 	/* Of a servant: its call may only use memory in here. The program's addresses from
 	 * window_from on are at window_at; 0 bytes: all of the process's memory, as it is. */
 	uint64_t window_size, window_from, window_at;
-	uint64_t pad[2];
+	uint64_t inside; /* in its process: says whether the thread is inside; lib/region/gate.c */
+	uint64_t pad;
 } __attribute__((aligned(64)));
 
 /*
@@ -109,6 +110,8 @@ struct guise_fdmap {
 	struct guise_fdmap_chunk *chunk[GUISE_FDMAP_CHUNK];
 };
 
+#define GUISE_SERVES_NOBODY (-1)
+
 /* One host process. */
 struct guise_proc {
 	uint32_t used;
@@ -120,12 +123,15 @@ struct guise_proc {
 	uint64_t fdmap;      /* host fd -> stack fd; see lib/region/fdmap.h */
 	uint64_t marks;      /* struct guise_mark[], for its program; preload/process/passing.c */
 	uint32_t marks_n;
-	uint32_t ask;        /* futex: enum guise_ask; lib/region/ask.c */
-	int32_t ask_about;   /* a pid, or 0: its own; or what else is asked about */
-	int32_t ask_answer;  /* 0 or -errno */
-	uint32_t expected;   /* futex: the holder has not seen it yet; lib/region/heir.c */
-	uint32_t first_slot; /* of a process that was expected: its first thread's, or 0 */
-	uint32_t uid, gid;   /* when it joined, as the host's kernel told the holder */
+	uint32_t ask;         /* futex: enum guise_ask; lib/region/ask.c */
+	int32_t ask_about;    /* a pid, or 0: its own; or what else is asked about */
+	int32_t ask_answer;   /* 0 or -errno */
+	uint32_t expected;    /* futex: the holder has not seen it yet; lib/region/heir.c */
+	uint32_t first_slot;  /* of a process that was expected: its first thread's, or 0 */
+	uint32_t uid, gid;    /* when it joined, as the host's kernel told the holder */
+	uint64_t identity[6]; /* of a servant's program, as arguments of GUISE_NR_IDENTIFY */
+	int32_t serves;       /* a servant: the pid of its program; GUISE_SERVES_NOBODY: none yet */
+	uint32_t pad;
 };
 
 /*
@@ -155,29 +161,6 @@ struct guise_link {
 	uint64_t rx_frames, rx_bytes, rx_malformed;
 	uint64_t tx_frames, tx_bytes, tx_dropped;
 };
-
-/* A program that was started on the host's stack, because guise cannot be loaded into it. */
-struct guise_outside {
-	uint32_t state; /* GUISE_OUTSIDE_FREE, ... */
-	uint32_t why;   /* enum guise_outside_why */
-	uint32_t times; /* how often it was started */
-	char program[116];
-};
-
-enum { GUISE_OUTSIDE_FREE, GUISE_OUTSIDE_WRITES, GUISE_OUTSIDE_NEW, GUISE_OUTSIDE_SAID };
-
-enum guise_outside_why {
-	GUISE_INSIDE,
-	GUISE_OUTSIDE_STATIC,
-	GUISE_OUTSIDE_GO,
-	GUISE_OUTSIDE_PRIVILEGED,
-	GUISE_OUTSIDE_MACHINE,
-	GUISE_OUTSIDE_UNREADABLE, /* it cannot read the preload library */
-	GUISE_OUTSIDE_OFF,        /* GUISE_PRELOAD=off, unless it joins by itself */
-	GUISE_OUTSIDE_WHYS,
-};
-
-#define GUISE_MAX_OUTSIDE 16 /* as many are named in one run */
 
 /* How to wake threads that sleep in ppoll(2): lib/region/bell.c. Times are ns of the
  * stack's clock. */
@@ -271,15 +254,10 @@ struct guise_region {
 	uint32_t pad2;
 	uint64_t waits, kicks, pump_turns;
 
-	uint64_t ask_bells[GUISE_BELLS / 64]; /* a bit for each bell: the holder is to ring it */
-	uint64_t sim_now, sim_epoch;          /* ns; wall time = sim_epoch + sim_now */
+	uint64_t sim_now, sim_epoch; /* ns; wall time = sim_epoch + sim_now */
 	uint64_t seed, seed_state;
 
 	uint64_t count[GUISE_COUNTS]; /* for the holder's summary */
-	uint32_t unnamed;             /* starts of programs that outside[] has no room for */
-	uint32_t pad3;
-
-	struct guise_outside outside[GUISE_MAX_OUTSIDE]; /* preload/process/outside.c */
 	struct guise_link links[GUISE_MAX_LINKS];
 	struct guise_proc procs[GUISE_MAX_PROCS];
 };

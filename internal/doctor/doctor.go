@@ -89,6 +89,7 @@ func Examine() (*Report, error) {
 	e.firewall()
 	e.advertisements()
 	e.tracing()
+	e.isolation()
 	e.conclude()
 	return &e.Report, nil
 }

@@ -84,7 +84,8 @@ func (e *examination) tracing() {
 func (e *examination) judgeTracing(refused unix.Errno, tracer, scope string) {
 	const cost = "a program that is killed in the middle of a change to its stack loses it for all that are on it"
 	const detach = "; for strace -p and gdb -p on one, guise detach PID first"
-	const alone = "nothing needs to be done for programs on a stack of their own; "
+	const served = "nothing needs to be done for programs on a stack of their own; for several, type guise run --served -- CMD: " +
+		"then no death of a program costs the others their stack, and each call takes longer (in a config: served = true); "
 	switch {
 	case tracer != "":
 		e.find("tracing", Note, "run guise doctor, and guise run, where nothing traces them", "process %s traces guise doctor and what it starts, "+
@@ -94,10 +95,10 @@ func (e *examination) judgeTracing(refused unix.Errno, tracer, scope string) {
 	case refused == 0:
 		e.find("tracing", OK, "", "programs on a stack are traced by its holder, so that it outlives their deaths"+detach)
 	case scope == "2" || scope == "3":
-		e.find("tracing", Note, alone+"sysctl kernel.yama.ptrace_scope=1 helps",
+		e.find("tracing", Note, served+"sysctl kernel.yama.ptrace_scope=1 helps as well",
 			"kernel.yama.ptrace_scope is %s, which forbids to trace programs: %s", scope, cost)
 	default:
-		e.find("tracing", Note, alone+"a filter or profile that lets ptrace through helps (docker run --cap-add SYS_PTRACE)",
+		e.find("tracing", Note, served+"a filter or profile that lets ptrace through helps as well (docker run --cap-add SYS_PTRACE)",
 			"the host refuses ptrace (%v), by which a stack outlives the death of a program: %s", refused, cost)
 	}
 }

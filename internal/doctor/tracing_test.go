@@ -31,5 +31,8 @@ func TestWhyTracingIsRefusedIsSaid(t *testing.T) {
 		if f.Status != c.status || !strings.Contains(f.Text, c.part) || (f.Next == "") != (c.status == OK) {
 			t.Errorf("%+v: got %+v", c, f)
 		}
+		if strings.Contains(f.Next, "guise run --served -- CMD") != (c.refused != 0) {
+			t.Errorf("%+v: what to type: %q", c, f.Next)
+		}
 	}
 }

@@ -32,6 +32,7 @@ type Status struct {
 	Ending      bool   `json:"ending"`
 	Lost        bool   `json:"lost"`
 	Members     int    `json:"members"`
+	Served      int    `json:"served"` // of the members: the others call the stack directly
 	Joined      uint64 `json:"joined"`
 	PIDs        []int  `json:"pids"`
 	Memory      uint64 `json:"memory"`

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"os/user"
+	"strconv"
 	"strings"
 
 	"guise/internal/plain"
@@ -34,11 +36,14 @@ type Summary struct {
 	RxBytes       uint64   `json:"rx_bytes"`
 	Retransmitted uint64   `json:"retrans_segs"`
 	Members       uint64   `json:"members"`
+	Served        uint64   `json:"served"`      // of the members: the others called the stack directly
+	ServedUser    *uint32  `json:"served_user"` // whose programs most members served, if not those of the stack's user
 	Refused       uint64   `json:"refused"`
 	Programs
-	Guests bool `json:"guests"` // programs were in a namespace whose only way out was the stack
-	Cut    bool `json:"cut"`    // it was taken down while programs were on it
-	Lost   bool `json:"lost"`   // a member died in the middle of a change to it
+	Unconfined []string `json:"unconfined"` // what the holder's carrier could not give up: keys of whyUnconfined
+	Guests     bool     `json:"guests"`     // programs were in a namespace whose only way out was the stack
+	Cut        bool     `json:"cut"`        // it was taken down while programs were on it
+	Lost       bool     `json:"lost"`       // a member died in the middle of a change to it
 }
 
 // Programs counts the programs that were started on a stack.
@@ -71,6 +76,12 @@ var whyUntraced = map[string]string{
 	"refused":    "the host refused it: guise doctor says why",
 }
 
+var whyUnconfined = map[string]string{
+	"namespaces": "namespaces of its own",
+	"files":      "an empty root",
+	"calls":      "a filter of system calls",
+}
+
 // namedOutside is how many programs the proof names; the others are only counted.
 const namedOutside = 3
 
@@ -84,13 +95,17 @@ func (s Summary) String() string {
 		return "the stack was taken down (guise down) while programs were on it"
 	}
 	reach := map[string]string{ReachPasst: "as far as passt", ReachNone: "within the stack (no link)"}[s.Reach]
-	text := fmt.Sprintf("%s %s, %s, %s", s.CC, cmp.Or(reach, "on the wire"), s.Programs.on(s.Guests), count(s.Connections, "connection"))
+	text := fmt.Sprintf("%s %s, %s, %s%s", s.CC, cmp.Or(reach, "on the wire"), s.Programs.on(s.Guests), s.served(), count(s.Connections, "connection"))
 	outside := s.Programs.outside()
 	if s.Escaped > 0 || outside == "" && s.Untrapped == 0 {
 		text += fmt.Sprintf(", %s escaped to the host", count(s.Escaped, "socket"))
 	}
 	if outside != "" {
 		text += "; " + outside
+	}
+	if s.ServedUser != nil && s.Served < s.Members { // all are with --served
+		name := userName(*s.ServedUser)
+		text += fmt.Sprintf("; most members are served because they are %s's, and the stack is another user's: --user %s makes them direct", name, name)
 	}
 	if s.Untrapped > 0 {
 		text += fmt.Sprintf("; whether sockets escaped by raw system calls is not known: these were not seen, %s (host kernel before 5.11, "+
@@ -100,7 +115,26 @@ func (s Summary) String() string {
 		text += fmt.Sprintf("; %s could not be traced (%s), and one that is killed in a bad moment loses the stack for all",
 			count(s.Untraced, "process"), words(s.UntracedWhy, whyUntraced))
 	}
+	if len(s.Unconfined) > 0 {
+		text += fmt.Sprintf("; what carried the stack had to do without %s (guise doctor)", words(s.Unconfined, whyUnconfined))
+	}
 	return text
+}
+
+// served says how many members were direct and how many served: "" if all were direct.
+func (s Summary) served() string {
+	if s.Served == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s direct and %d served, ", count(s.Members-min(s.Served, s.Members), "member"), s.Served)
+}
+
+func userName(id uint32) string {
+	number := strconv.FormatUint(uint64(id), 10)
+	if found, err := user.LookupId(number); err == nil {
+		return plain.Text(found.Username)
+	}
+	return number
 }
 
 // on names the programs that ran on the stack. It does not count those in a namespace.
@@ -143,6 +177,9 @@ func (s Summary) JSON() string {
 	s.Version = 1
 	if s.Outside == nil {
 		s.Outside = []Outside{}
+	}
+	if s.Unconfined == nil {
+		s.Unconfined = []string{}
 	}
 	if s.UntracedWhy == nil {
 		s.UntracedWhy = []string{}

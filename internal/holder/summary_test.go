@@ -24,6 +24,11 @@ func TestNothingEscapedIsSaidOnlyWhereAllIsKnown(t *testing.T) {
 		{Summary{Programs: on, Reach: ReachPasst}, []string{"bbr as far as passt, "}, true},
 		{Summary{Guests: true}, []string{", programs in a namespace, 4 connections, " + none}, true},
 		{Summary{Guests: true, Programs: on}, []string{"programs in a namespace, 2 programs, "}, true},
+		{Summary{Programs: on, Members: 3, Served: 2}, []string{"2 programs, 1 member direct and 2 served, 4 connections"}, true},
+		{Summary{Programs: on, Members: 3, Served: 2, ServedUser: new(uint32)},
+			[]string{none, "; most members are served because they are root's, and the stack is another user's: --user root makes them direct"}, true},
+		{Summary{Programs: on, Members: 3, Served: 3, ServedUser: new(uint32)}, []string{"0 members direct and 3 served, 4 connections, 0 sockets escaped to the host"}, true},
+		{Summary{Programs: on, Members: 3}, []string{"2 programs, 4 connections"}, true},
 		{Summary{Programs: static}, []string{"2 programs, 4 connections; 3 programs on the host's stack: /bin/x (statically linked, 3 times)"}, false},
 		{Summary{Programs: static, Escaped: 1}, []string{"1 socket escaped to the host; 3 programs"}, false},
 		{Summary{Programs: Programs{Unnamed: 1}}, []string{"0 programs", "1 program on the host's stack: and others (--json)"}, false},
@@ -34,6 +39,8 @@ func TestNothingEscapedIsSaidOnlyWhereAllIsKnown(t *testing.T) {
 		{Summary{Programs: on, Untraced: 2, UntracedWhy: []string{"occupied", "user"}},
 			[]string{none, "2 processes could not be traced (another program traced it, as strace or gdb; another user's)"}, true},
 		{Summary{Programs: on, Untraced: 1, UntracedWhy: []string{"refused"}}, []string{"1 process could not", "guise doctor says why"}, true},
+		{Summary{Programs: on, Unconfined: []string{"namespaces", "calls"}},
+			[]string{none, "had to do without namespaces of its own; a filter of system calls (guise doctor)"}, true},
 		{Summary{Lost: true}, []string{"the stack was lost"}, false},
 		{Summary{Cut: true}, []string{"taken down"}, false},
 	} {
@@ -47,7 +54,10 @@ func TestNothingEscapedIsSaidOnlyWhereAllIsKnown(t *testing.T) {
 		if strings.Contains(text, none) != c.none {
 			t.Errorf("%+v: %q", c.s, text)
 		}
-		if c.none && strings.Contains(text, "doctor") != (len(c.s.UntracedWhy) == 1) {
+		if strings.Contains(text, "--user") != (c.s.ServedUser != nil && c.s.Served < c.s.Members) {
+			t.Errorf("%+v: %q", c.s, text)
+		}
+		if c.none && strings.Contains(text, "doctor") != (len(c.s.UntracedWhy) == 1 || len(c.s.Unconfined) > 0) {
 			t.Errorf("%+v: what does doctor know of it? %q", c.s, text)
 		}
 	}

@@ -21,6 +21,8 @@ type Run struct {
 	Netem   string // "": none
 	// Privileges are one of Privileges, or "": everything.
 	Privileges string
+	// User is whose the stack is, "": who starts it.
+	User string
 	// Served programs have their calls made by another process.
 	Served bool
 	// SetUp: a program sets the stack up before it is kept, and may do everything until then.
@@ -89,6 +91,9 @@ func (r *Run) Plan(firstFD int) *Plan {
 		p.add(r.origin("privileges", r.Privileges), "privileges kept")
 	default:
 		p.add(r.origin("privileges", r.Privileges), "privileges host")
+	}
+	if r.User != "" {
+		p.add(r.origin("user", r.User), "user %s", r.User)
 	}
 	if r.Served {
 		p.add(r.origin("served", ""), "served")

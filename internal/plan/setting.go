@@ -84,6 +84,15 @@ func formatMemory(n uint64) string {
 // Privileges are the values of the setting of that name, with the default first.
 var Privileges = []string{"all", "host"}
 
+// CheckUser refuses what cannot be the name of a user. Whether there is one, and whether this
+// process may become it, the holder finds.
+func CheckUser(name string) error {
+	if len(name) > 256 || strings.ContainsAny(name, " \t\r\n#:/") {
+		return fmt.Errorf("%q is no name of a user", name)
+	}
+	return nil
+}
+
 // CheckPrivileges refuses any other value.
 func CheckPrivileges(text string) error {
 	if !slices.Contains(Privileges, text) {

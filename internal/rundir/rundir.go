@@ -10,8 +10,8 @@
 // The lock is flock(2) on the folder itself, so that no lock file is left behind.
 //
 // What is in the folder makes guise act: it undoes journals, removes sockets on which no process
-// listens, and connects to the others. So it counts whose the folder is, and that no other user
-// may write in it, his group neither: a folder in /tmp could belong to any user. Both are asked
+// listens, and connects to the others. So it counts whose the folder is, and that nobody else
+// may write in it, nor the user's group: a folder in /tmp could belong to any user. Both are asked
 // of the folder that was opened (fstat), and what is in it is reached through that descriptor
 // (At): a name may lead to another folder a moment later.
 //

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/memfd.h>
 #include <stdint.h>
 
@@ -25,6 +26,8 @@
 
 #define FD_TOP  4096 /* no higher than this ... */
 #define FD_ROOM 256  /* ... and this many numbers for guise below the top */
+
+#define INHERITED_MOST 65536 /* numbers looked at where the host does not know close_range(2) */
 
 int guise_fd_low(rlim_t most)
 {
@@ -91,6 +94,20 @@ static void close_row(int first, int last)
 		host_sys(SYS_close, first);
 }
 
+void guise_fd_end_at_exec(int from)
+{
+	struct rlimit limit = { INHERITED_MOST, INHERITED_MOST };
+
+	/* Since Linux 5.11. */
+	if (!host_sys(SYS_close_range, from, ~0u, CLOSE_RANGE_CLOEXEC))
+		return;
+	host_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
+	if (limit.rlim_cur > INHERITED_MOST)
+		limit.rlim_cur = INHERITED_MOST;
+	for (; from < (int)limit.rlim_cur; from++)
+		host_sys(SYS_fcntl, from, F_SETFD, FD_CLOEXEC);
+}
+
 /* Where no copy can be had, the descriptor stays where it is. */
 static int copy_or_stay(int fd, int low)
 {
@@ -123,6 +140,12 @@ void guise_fd_all_high(int *fd, unsigned int n)
 		close_row(moved[i], moved[last - 1]);
 	}
 	guise_fd_restore(limit);
+}
+
+void guise_fd_close_all(const int *fd, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		host_sys(SYS_close, fd[i]);
 }
 
 int guise_fd_high(int fd)

@@ -31,6 +31,9 @@ struct rlimit guise_fd_raise(void);
 void guise_fd_restore(struct rlimit before);
 /* A copy of fd up there, close-on-exec; fd itself stays. -errno on failure. */
 int guise_fd_copy(int fd);
+/* All that are open from this number on become close-on-exec. */
+void guise_fd_end_at_exec(int from);
+void guise_fd_close_all(const int *fd, unsigned int n);
 /* dup3(2) to a number of guise's own, which may be above the soft limit. */
 int guise_fd_onto(int fd, int own, int flags);
 

@@ -47,6 +47,18 @@ static void high_ones_stay(void)
 	tap(fd >= LOW && again == fd && is_open(fd), "one that is high already stays");
 }
 
+static void all_end_at_exec(void)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	if (dup2(null, 40) != 40 || dup2(null, 41) != 41 || dup2(null, 700) != 700)
+		return;
+	guise_fd_end_at_exec(41);
+	tap(fcntl(41, F_GETFD) == FD_CLOEXEC && fcntl(700, F_GETFD) == FD_CLOEXEC,
+	    "from a number on all become close-on-exec");
+	tap(!fcntl(40, F_GETFD) && !fcntl(0, F_GETFD), "those below do not");
+}
+
 static void shared_memory_keeps_its_size(void)
 {
 	const int fd = guise_fd_shared("guise-test", 8192);
@@ -72,5 +84,6 @@ int main(void)
 	shared_memory_keeps_its_size();
 	all_are_moved();
 	high_ones_stay();
+	all_end_at_exec();
 	return tap_end();
 }

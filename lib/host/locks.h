@@ -15,6 +15,8 @@ enum guise_lock {
 	GUISE_LOCK_STACKS,                    /* the list of this process's stacks: map.c */
 	GUISE_LOCK_ASK,                       /* this process's request to the holder: ask.c */
 	GUISE_LOCK_SIGNALS,                   /* the program's handlers: signal.c */
+	GUISE_LOCK_MIRRORS,                   /* a servant's copies of rings: mirror.c */
+	GUISE_LOCK_SLOTS,                     /* threads that take a slot: gate.c */
 	GUISE_LOCKS
 };
 

@@ -2,6 +2,7 @@
 /* See message.h. */
 #include "host/message.h"
 
+#include "host/fd.h"
 #include "host/sys.h"
 
 #include <errno.h>
@@ -76,6 +77,5 @@ void guise_lacking_pause(long ret)
 
 void guise_message_close(const struct guise_message *m)
 {
-	for (unsigned int i = 0; i < m->fds; i++)
-		host_sys(SYS_close, m->fd[i]);
+	guise_fd_close_all(m->fd, m->fds);
 }

@@ -60,7 +60,7 @@ static inline bool guise_signals_deferred(void)
 	return guise_signals.deferred != 0;
 }
 
-/* From now on signals are held and handled without system calls (region/sandbox.c). */
+/* From now on signals are held and handled without system calls (a program in a sandbox). */
 void guise_signals_sandbox(void);
 /* A signal to this thread, as the host's kernel would send it on a call of its own. */
 void guise_signal_raise(int sig);

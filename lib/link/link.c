@@ -140,11 +140,6 @@ void guise_links_flush(struct guise_stack *s)
 {
 	uint32_t held = __atomic_exchange_n(&s->region->vcpu->tx_held, 0, __ATOMIC_RELAXED);
 
-	if (__builtin_expect(s->sandboxed, 0)) {
-		/* The thread that leads waits for room, finds it, and flushes the link. */
-		__atomic_fetch_or(&s->region->vcpu->tx_blocked, held, __ATOMIC_RELAXED);
-		return;
-	}
 	for (unsigned int i = 0; held >> i; i++) {
 		struct guise_link_port *port = &s->port[i];
 

@@ -27,6 +27,7 @@
 #include "link/frame.h"
 #include "link/openings.h"
 #include "link/stream.h"
+#include "region/confined.h"
 
 #include <linux/if_ether.h>
 #include <linux/sockios.h>
@@ -147,7 +148,11 @@ static void passt_end(struct guise_link_port *port)
 	struct timespec patience = { PASST_PATIENCE / 1000, PASST_PATIENCE % 1000 * 1000000L };
 
 	host_sys(SYS_shutdown, port->fd[0], SHUT_WR);
-	if (!host_sys(SYS_ppoll, &hang_up, 1, &patience, NULL, 0) && shared_of(e)->pid)
+	if (host_sys(SYS_ppoll, &hang_up, 1, &patience, NULL, 0) || !shared_of(e)->pid)
+		return;
+	if (guise_confined.kill_passt)
+		guise_confined.kill_passt(shared_of(e)->pid);
+	else
 		host_sys(SYS_kill, shared_of(e)->pid, SIGKILL);
 }
 

@@ -11,7 +11,6 @@
 
 #include "host/locks.h"
 #include "host/sys.h"
-#include "region/bell.h"
 #include "region/vcpu.h"
 
 #include <errno.h>
@@ -19,10 +18,8 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#define ASK_BELLS   1u
-#define ASK_END     2u
-#define ASK_PROCESS 4u
-#define ASK_TELL    8u
+#define ASK_END     1u
+#define ASK_PROCESS 2u
 
 #define PATIENCE_NS 2000000000ull /* a holder that is stopped must not hang us */
 #define LOOK_NS     1000000ull
@@ -31,17 +28,6 @@ static void ring(struct guise_region *r, uint32_t what)
 {
 	__atomic_or_fetch(&r->ask, what, __ATOMIC_SEQ_CST);
 	guise_futex_wake(&r->ask, 1);
-}
-
-void guise_ask_to_ring(struct guise_stack *s, unsigned int bell)
-{
-	__atomic_or_fetch(&s->region->ask_bells[bell / 64], 1ull << bell % 64, __ATOMIC_SEQ_CST);
-	ring(s->region, ASK_BELLS);
-}
-
-void guise_ask_to_tell(struct guise_region *r)
-{
-	ring(r, ASK_TELL);
 }
 
 void guise_ask_later(struct guise_stack *s, enum guise_ask what, int32_t about)
@@ -91,7 +77,7 @@ int guise_ask(struct guise_stack *s, enum guise_ask what, pid_t pid)
 
 static bool allow(const struct guise_stack *s)
 {
-	return !host_sys(SYS_prctl, PR_SET_PTRACER, s->region->procs[1].pid, 0, 0, 0);
+	return !host_sys(SYS_prctl, PR_SET_PTRACER, s->tracer, 0, 0, 0);
 }
 
 void guise_allow_tracer(struct guise_stack *s)
@@ -127,7 +113,7 @@ static void answer_all(const struct answers *a)
 		uint32_t what = __atomic_load_n(&p->ask, __ATOMIC_ACQUIRE);
 
 		if (!p->used || (what != GUISE_ASK_TRACE && what != GUISE_ASK_LET_GO &&
-				 what != GUISE_ASK_BELLS))
+				 what != GUISE_ASK_BELLS && what != GUISE_ASK_IDENTITY))
 			continue;
 		p->ask_answer = a->handle(a->context, what, i, p->ask_about);
 		/* Unless the process that asked no longer waits. */
@@ -135,15 +121,6 @@ static void answer_all(const struct answers *a)
 					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 		guise_futex_wake(&p->ask, 1);
 	}
-}
-
-static void ring_all(struct guise_stack *s)
-{
-	struct guise_bell_set bells;
-
-	for (unsigned int i = 0; i < GUISE_BELLS / 64; i++)
-		bells.word[i] = __atomic_exchange_n(&s->region->ask_bells[i], 0, __ATOMIC_SEQ_CST);
-	guise_ring_bells(s, &bells);
 }
 
 static void *answer(void *arg)
@@ -158,12 +135,8 @@ static void *answer(void *arg)
 	do {
 		guise_futex_wait(&a.s->region->ask, 0, ~0ull);
 		what = __atomic_exchange_n(&a.s->region->ask, 0, __ATOMIC_SEQ_CST);
-		if (what & ASK_BELLS)
-			ring_all(a.s);
 		if (what & ASK_PROCESS)
 			answer_all(&a);
-		if (what & ASK_TELL)
-			a.handle(a.context, GUISE_ASK_TELL, 0, 0);
 	} while (!(what & ASK_END));
 	return NULL;
 }

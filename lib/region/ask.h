@@ -21,17 +21,10 @@ void guise_allow_tracer(struct guise_stack *s);
 /* The same in a forked child, before the holder hears of it. */
 void guise_allow_tracer_forked(struct guise_stack *s);
 
-/* In a sandbox: has the holder ring a bell. */
-void guise_ask_to_ring(struct guise_stack *s, unsigned int bell);
-
-/* Has the holder print what is new in region->outside. Does not wait for it. */
-void guise_ask_to_tell(struct guise_region *r);
-
-/* Answers what a member asks about something; proc: its index, or 0 if none asks. Returns 0 or
- * -errno. */
+/* Answers what a member asks about something; proc: its index. Returns 0 or -errno. */
 typedef int guise_answerer(void *context, enum guise_ask what, unsigned int proc, int32_t about);
 
-/* In the holder: a thread that answers, by handle(), and rings the bell. 0 or -errno. */
+/* In the holder: a thread that answers, by handle(). 0 or -errno. */
 int guise_answers_start(struct guise_stack *s, pthread_t *thread, guise_answerer *handle,
 			void *context);
 void guise_answers_stop(struct guise_stack *s, pthread_t thread);

@@ -38,6 +38,7 @@
 #include "host/fd.h"
 #include "host/sys.h"
 #include "region/ask.h"
+#include "region/confined.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,12 +56,14 @@
 _Static_assert(GUISE_BELLS % 64 == 0, "sets of bells are of whole words");
 
 /* One descriptor for both ends of a pipe; where there is no /proc, an eventfd. */
-static int make(void)
+int guise_bell_make(void)
 {
 	char name[32];
 	int end[2];
 	long fd;
 
+	if (guise_confined.bell)
+		return guise_confined.bell();
 	fd = host_sys(SYS_pipe2, end, O_CLOEXEC);
 	if (fd < 0)
 		return (int)fd;
@@ -93,7 +96,7 @@ int guise_bells_make(struct guise_stack *s, unsigned int n)
 	struct guise_region *r = s->region;
 
 	for (unsigned int i = s->bells; i < n; i++) {
-		s->bell[i] = make();
+		s->bell[i] = guise_bell_make();
 		if (s->bell[i] < 0)
 			return guise_fail(-s->bell[i],
 					  "no descriptor to wake threads by (%u of %u): %s", i + 1,
@@ -108,18 +111,15 @@ int guise_bells_make(struct guise_stack *s, unsigned int n)
 /* Whether this process can ring it. */
 static bool has(const struct guise_stack *s, unsigned int bell)
 {
-	return s->sandboxed || bell < __atomic_load_n(&s->bells, __ATOMIC_ACQUIRE);
+	return bell < __atomic_load_n(&s->bells, __ATOMIC_ACQUIRE);
 }
 
 void guise_ring_bell(struct guise_stack *s, unsigned int bell)
 {
 	const uint64_t one = 1;
 
-	if (__builtin_expect(s->sandboxed, 0))
-		guise_ask_to_ring(s, bell);
-	else
-		host_sys(SYS_write, s->bell[has(s, bell) ? bell : guise_bell_first(bell)], &one,
-			 sizeof(one));
+	host_sys(SYS_write, s->bell[has(s, bell) ? bell : guise_bell_first(bell)], &one,
+		 sizeof(one));
 }
 
 void guise_ring_bells(struct guise_stack *s, const struct guise_bell_set *set)

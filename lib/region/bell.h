@@ -16,6 +16,8 @@ static inline unsigned int guise_bell_first(unsigned int bell)
 
 /* How many bells the stack of this process may have: each member has a descriptor of each. */
 unsigned int guise_bells_most(void);
+/* The descriptor of a new one, or -errno. */
+int guise_bell_make(void);
 /* Makes bells until there are n, in the creator of a stack. 0, or -errno with a sentence. */
 int guise_bells_make(struct guise_stack *s, unsigned int n);
 

@@ -19,6 +19,7 @@
 #include "guise/syscall.h"
 #include "host/signal.h"
 #include "host/sys.h"
+#include "region/gate.h"
 #include "region/identity.h"
 #include "region/slot.h"
 #include "region/vcpu.h"
@@ -80,8 +81,8 @@ static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 			break;
 		if (!guise_wait(s, slot, interrupted ? NULL : ps))
 			return false;
-		if (!interrupted &&
-		    (guise_signals_deferred() || (ps && ps->ready > 0) || was_stopped(slot))) {
+		if (!interrupted && (guise_signals_deferred() || (ps && ps->ready > 0) ||
+				     was_stopped(slot) || s->route != GUISE_DIRECT)) {
 			slot->interrupt = 1;
 			interrupted = true;
 		}
@@ -91,10 +92,47 @@ static bool run(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	return true;
 }
 
-/* One system call of this thread. */
+/* One system call. */
 struct request {
 	uint64_t nr, arg[6];
 };
+
+static long call_elsewhere(struct guise_stack *s, struct guise_pollset *ps,
+			   const struct request *q);
+
+/* It was ended only so that the thread leaves the stack: it is made again, on the other side of
+ * the gate. A time that it was to wait begins anew. */
+static inline bool was_for_gate(const struct guise_stack *s, const struct guise_outcome *o,
+				const struct guise_pollset *ps)
+{
+	return __builtin_expect(s->route != GUISE_DIRECT, 0) && o->ret == -EINTR &&
+	       !guise_signals_deferred() && !(ps && ps->ready > 0);
+}
+
+/* Makes the call, inside. */
+static inline struct guise_outcome once(struct guise_stack *s, struct guise_slot *slot,
+					struct guise_pollset *ps, const struct request *q)
+{
+	struct guise_outcome o;
+
+	slot->op = GUISE_OP_CALL;
+	slot->nr = q->nr;
+	slot->arg[0] = q->arg[0];
+	slot->arg[1] = q->arg[1];
+	slot->arg[2] = q->arg[2];
+	slot->arg[3] = q->arg[3];
+	slot->arg[4] = q->arg[4];
+	slot->arg[5] = q->arg[5];
+	if (__builtin_expect(!run(s, slot, ps), 0)) {
+		slot->signals = 0;
+		return (struct guise_outcome){ .ret = -ENETDOWN };
+	}
+	o.ret = slot->ret;
+	o.restart = slot->restart && o.ret == -EINTR;
+	o.signals = slot->signals;
+	slot->signals = 0;
+	return o;
+}
 
 /*
  * Handlers of the program run when guise_inside_leave() is past, and may make
@@ -104,73 +142,67 @@ struct request {
 static inline long request(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps,
 			   const struct request *q)
 {
-	uint64_t signals;
-	bool there, restart;
-	long ret;
+	struct guise_outcome o;
+	bool anew;
 
 	do {
 		guise_inside_enter();
-		slot->op = GUISE_OP_CALL;
-		slot->nr = q->nr;
-		slot->arg[0] = q->arg[0];
-		slot->arg[1] = q->arg[1];
-		slot->arg[2] = q->arg[2];
-		slot->arg[3] = q->arg[3];
-		slot->arg[4] = q->arg[4];
-		slot->arg[5] = q->arg[5];
-		there = run(s, slot, ps);
-		ret = slot->ret;
-		restart = slot->restart && ret == -EINTR;
-		signals = slot->signals;
-		slot->signals = 0;
+		if (__builtin_expect(s->route != GUISE_DIRECT && !guise_gate_is_mine(), 0)) {
+			guise_inside_leave();
+			guise_signals_deliver();
+			return call_elsewhere(s, ps, q);
+		}
+		o = once(s, slot, ps, q);
 		guise_inside_leave();
-		if (__builtin_expect(!there, 0)) {
-			guise_signals_deliver();
-			return -ENETDOWN;
-		}
-		if (__builtin_expect(guise_signals_deferred(), 0)) {
-			restart = restart && guise_signals_restart();
-			guise_signals_deliver();
-		} else if (ps && ps->ready > 0) {
-			restart = false;
-		}
-		for (; __builtin_expect(signals != 0, 0); signals &= signals - 1)
-			guise_signal_raise(__builtin_ctzll(signals) + 1);
-	} while (__builtin_expect(restart, 0));
-	return ret;
+		anew = was_for_gate(s, &o, ps);
+	} while (__builtin_expect(guise_call_again(&o, ps) || anew, 0));
+	return o.ret;
 }
 
-void guise_call_foreign(struct guise_stack *s, struct guise_foreign_call *call)
+/* By the stack's present route, once it is known. */
+static __attribute__((noinline)) long
+call_elsewhere(struct guise_stack *s, struct guise_pollset *ps, const struct request *q)
+{
+	struct guise_slot *slot;
+	long err;
+
+	for (;;) {
+		if (!guise_slots_seen())
+			return guise_slot_error(s);
+		guise_gate_pass(s);
+		if (s->served)
+			return guise_served_call(s, ps, q->nr, q->arg);
+		slot = guise_slot(s);
+		if (slot)
+			return request(s, slot, ps, q);
+		err = guise_slot_error(s);
+		if (err != -ERESTART)
+			return err;
+	}
+}
+
+struct guise_outcome guise_call_foreign(struct guise_stack *s, const struct guise_foreign_call *f)
 {
 	struct guise_slot *slot = guise_slot(s);
-	bool there;
+	struct request q = { .nr = f->nr };
+	struct guise_outcome o;
 
-	call->signals = 0;
-	call->restart = false;
-	if (!slot) {
-		call->ret = guise_slot_error(s);
-		return;
-	}
+	if (!slot)
+		return (struct guise_outcome){ .ret = guise_slot_error(s) };
+	memcpy(q.arg, f->arg, sizeof(q.arg));
 	guise_inside_enter();
 	/* A signal that comes from here on is held, and ends a wait. One that came before, too: the
 	 * call is made, and does not wait. */
-	if (__atomic_load_n(call->interrupt, __ATOMIC_SEQ_CST) == call->number ||
-	    __atomic_load_n(call->stop, __ATOMIC_SEQ_CST))
-		guise_signal_raise(call->signal);
-	slot->op = GUISE_OP_CALL;
-	slot->nr = call->nr;
-	memcpy(slot->arg, call->arg, sizeof(slot->arg));
-	slot->window_at = call->window;
-	slot->window_from = call->window_from;
-	slot->window_size = call->window_size;
-	there = run(s, slot, NULL);
-	call->ret = there ? slot->ret : -ENETDOWN;
-	call->restart = there && slot->restart && slot->ret == -EINTR;
-	call->signals = there ? slot->signals : 0;
-	slot->signals = 0;
+	if (__atomic_load_n(f->interrupt, __ATOMIC_SEQ_CST) == f->number)
+		guise_signal_raise(f->signal);
+	slot->window_at = f->window;
+	slot->window_from = f->window_from;
+	slot->window_size = f->window_size;
+	o = once(s, slot, NULL, &q);
 	slot->window_size = 0;
 	guise_inside_leave();
 	guise_signals_deliver();
+	return o;
 }
 
 long guise_call_attach(struct guise_stack *s, struct guise_slot *slot)
@@ -211,6 +243,14 @@ void guise_call_exit(struct guise_stack *s, struct guise_slot *slot)
 	guise_signals_deliver();
 }
 
+static __attribute__((noinline)) long without_slot(struct guise_stack *s, struct guise_pollset *ps,
+						   const struct request *q)
+{
+	long err = guise_slot_error(s);
+
+	return err == -ERESTART ? call_elsewhere(s, ps, q) : err;
+}
+
 static inline long call(struct guise_stack *s, struct guise_pollset *ps, long nr, long a, long b,
 			long c, long d, long e, long f)
 {
@@ -220,12 +260,11 @@ static inline long call(struct guise_stack *s, struct guise_pollset *ps, long nr
 	};
 	struct guise_slot *slot;
 
-	if (__builtin_expect(s->served != NULL, 0))
-		return guise_slots_seen() ? guise_served_call(s->served, ps, q.nr, q.arg)
-					  : guise_slot_error(s);
+	if (__builtin_expect(s->route != GUISE_DIRECT, 0))
+		return call_elsewhere(s, ps, &q);
 	slot = guise_slot(s);
 	if (__builtin_expect(!slot, 0))
-		return guise_slot_error(s);
+		return without_slot(s, ps, &q);
 	return request(s, slot, ps, &q);
 }
 
@@ -260,5 +299,11 @@ void guise_online(struct guise_stack *s)
 
 uint64_t guise_clock(struct guise_stack *s)
 {
-	return s->served ? guise_host_now() : s->ops->clock(s->ops, 0);
+	uint64_t now;
+
+	guise_inside_enter();
+	now = s->route == GUISE_DIRECT ? s->ops->clock(s->ops, 0) : guise_host_now();
+	guise_inside_leave();
+	guise_signals_deliver();
+	return now;
 }

@@ -9,7 +9,6 @@
  *	5 boot: start_kernel() runs on this thread until it idles, then lo comes up
  */
 #include "host/fd.h"
-#include "host/memory.h"
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/bell.h"
@@ -174,7 +173,7 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	struct guise_stack *s;
 	struct guise_image_file im;
 	uint64_t memory;
-	int unused, i;
+	int unused;
 
 	if (!err)
 		err = &unused;
@@ -190,18 +189,14 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	*err = check_file_sizes(memory);
 	if (*err)
 		return NULL;
-	s = guise_pages(sizeof(*s));
+	s = guise_stack_new();
 	if (!s) {
-		*err = guise_fail(ENOMEM, "no memory");
+		*err = -ENOMEM;
 		return NULL;
 	}
-	memset(s->bell, -1, sizeof(s->bell));
-	s->memfd = s->image_fd = s->alive = s->control = s->pump_bell = -1;
 	s->creator = true;
 	s->proc = 1;
 	s->console_fd = opt.console_fd;
-	for (i = 0; i < GUISE_MAX_LINKS; i++)
-		s->port[i].fd[0] = s->port[i].fd[1] = s->port[i].fd[2] = -1;
 
 	*err = s->image_fd = guise_image_open(&opt, &im);
 	if (s->image_fd < 0)

@@ -29,7 +29,7 @@ static int prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
 	long ret;
 
 	if (s->served)
-		return guise_served_prepare(s->served, ticket, heir, marks, n, keep);
+		return guise_served_prepare(s, ticket, heir, marks, n, keep);
 	heir->end = guise_join_ask(ticket, GUISE_JOIN_HEIR, &r, &m);
 	if (heir->end < 0)
 		return heir->end;

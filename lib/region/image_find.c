@@ -19,6 +19,7 @@
 
 #include "host/fd.h"
 #include "host/sys.h"
+#include "region/confined.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -90,9 +91,16 @@ int guise_image_find(const struct guise_options *opt, char *path, size_t size, b
 {
 	const char *name = opt->image ? opt->image : secure_getenv("GUISE_KERNEL");
 	char library[PATH_MAX];
-	bool found = find_library(library, sizeof(library));
+	bool found;
 	int err = 0;
 	long fd;
+
+	if (guise_confined.on) {
+		*beside = guise_confined.image_beside;
+		snprintf(path, size, "%s", guise_confined.image_path);
+		return guise_fd_copy(guise_confined.image);
+	}
+	found = find_library(library, sizeof(library));
 
 	if (name) {
 		if (!realpath(name, path))

@@ -6,7 +6,6 @@
  * is left behind: the holder sees the channel hang up and takes the process for dead.
  */
 #include "region/join.h"
-#include "host/memory.h"
 #include "host/signal.h"
 #include "host/fd.h"
 #include "host/message.h"
@@ -25,6 +24,8 @@
 
 /* A holder answers in microseconds; one that is stopped must not hang us. */
 #define ANSWER_NS 10000000000ULL
+/* ... nor for long, where nothing depends on its answer. */
+#define TOLD_NS 200000000ULL
 
 static int find_ticket(int ticket)
 {
@@ -150,9 +151,10 @@ int guise_join_receive(int channel, struct guise_join_reply *r, struct guise_mes
 	return judge(ret, channel, r, m);
 }
 
-int guise_join_arrive(int end, struct guise_join_reply *r, struct guise_message *m)
+int guise_join_arrive(int end, enum guise_join_kind kind, struct guise_join_reply *r,
+		      struct guise_message *m)
 {
-	int ret = send_request(end, GUISE_JOIN_ENTER, -1, guise_host_now() + ANSWER_NS);
+	int ret = send_request(end, kind, -1, guise_host_now() + ANSWER_NS);
 
 	m->fds = 0;
 	return ret ? judge(ret, end, r, m) : guise_join_receive(end, r, m);
@@ -180,6 +182,20 @@ int guise_join_ask(int ticket, enum guise_join_kind kind, struct guise_join_repl
 		return guise_fd_high(pair[0]);
 	host_sys(SYS_close, pair[0]);
 	return (int)ret;
+}
+
+void guise_join_tell(int ticket, const struct guise_join_outside *q)
+{
+	uint64_t deadline = guise_host_now() + TOLD_NS;
+	int pair[2], ret;
+
+	if (host_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return;
+	ret = send_on(ticket, q, sizeof(*q), pair[1], deadline);
+	host_sys(SYS_close, pair[1]);
+	if (!ret)
+		await(pair[0], POLLIN, deadline);
+	host_sys(SYS_close, pair[0]);
 }
 
 int guise_join_greet(int end)
@@ -210,49 +226,58 @@ static int attach_links(struct guise_stack *s)
 	return err;
 }
 
+/* Puts the descriptors of an answer into s. */
+static void take_descriptors(struct guise_stack *s, const struct guise_join_reply *r, const int *fd)
+{
+	unsigned int n = 0;
+
+	s->memfd = fd[n++];
+	s->image_fd = fd[n++];
+	s->alive = fd[n++];
+	for (unsigned int i = 0; i < r->bells; i++)
+		s->bell[i] = fd[n++];
+	s->bells = r->bells;
+	for (int i = 0; i < GUISE_MAX_LINKS; i++)
+		for (int k = 0; k < r->links[i]; k++)
+			s->port[i].fd[k] = fd[n++];
+}
+
+static int map(struct guise_stack *s, const struct guise_join_reply *r)
+{
+	int err = guise_region_map(s);
+
+	if (err)
+		return err;
+	if (s->region->base != r->base)
+		return guise_fail(EPROTO, "join: the holder says %#lx, its region %#lx",
+				  (unsigned long)r->base, (unsigned long)s->region->base);
+	return attach_links(s);
+}
+
 /* The stack of an answer. Takes the descriptors; on failure they are closed. */
 static struct guise_stack *build(int control, const struct guise_join_reply *r, int *fd, int *err)
 {
-	struct guise_stack *s = guise_pages(sizeof(*s)); /* a handler may be the first to join */
-	int at = GUISE_JOIN_FIXED_FDS + (int)r->bells;
+	struct guise_stack *s = guise_stack_new();
 
-	if (!s || !r->fds) {
-		*err = s ? guise_fail(EPROTO, "join: an answer without descriptors")
-			 : guise_fail(ENOMEM, "join: out of memory");
-		for (unsigned int i = 0; i < r->fds; i++)
-			host_sys(SYS_close, fd[i]);
+	if (!s) {
+		guise_fd_close_all(fd, r->fds);
 		host_sys(SYS_close, control);
-		guise_pages_free(s, sizeof(*s));
-		return NULL;
-	}
-	guise_fd_all_high(fd, r->fds);
-	if (r->served) {
-		*err = guise_served_join(s, control, r, fd);
-		if (!*err)
-			return s;
-		guise_pages_free(s, sizeof(*s));
+		*err = -ENOMEM;
 		return NULL;
 	}
 	s->control = control;
-	s->proc = r->proc;
-	s->console_fd = -1;
-	s->memfd = fd[0];
-	s->image_fd = fd[1];
-	s->alive = fd[2];
-	s->pump_bell = -1;
-	for (int i = 0; i < GUISE_BELLS; i++)
-		s->bell[i] = i < (int)r->bells ? fd[GUISE_JOIN_FIXED_FDS + i] : -1;
-	s->bells = r->bells;
-	for (int i = 0; i < GUISE_MAX_LINKS; i++)
-		for (int k = 0; k < GUISE_LINK_FDS; k++)
-			s->port[i].fd[k] = k < r->links[i] ? fd[at++] : -1;
-
-	*err = guise_region_map(s);
-	if (!*err && s->region->base != r->base)
-		*err = guise_fail(EPROTO, "join: the holder says %#lx, its region %#lx",
-				  (unsigned long)r->base, (unsigned long)s->region->base);
-	if (!*err)
-		*err = attach_links(s);
+	s->tracer = r->tracer;
+	guise_fd_all_high(fd, r->fds);
+	if (!r->fds) {
+		*err = guise_fail(EPROTO, "join: an answer without descriptors");
+	} else if (r->served) {
+		s->route = GUISE_SERVED;
+		*err = guise_served_join(s, r, fd);
+	} else {
+		s->proc = r->proc;
+		take_descriptors(s, r, fd);
+		*err = map(s, r);
+	}
 	if (*err) {
 		guise_stack_free(s);
 		return NULL;
@@ -262,8 +287,10 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 	/* However this process was made, it has nothing of its parent's any more. */
 	if (!guise_stacks())
 		guise_slots_forked();
-	guise_stacks_add(s);
-	guise_allow_tracer(s);
+	if (!s->served) {
+		guise_stacks_add(s);
+		guise_allow_tracer(s);
+	}
 	return s;
 }
 
@@ -300,7 +327,7 @@ struct guise_stack *guise_join(int ticket, int *err)
 	return s;
 }
 
-struct guise_stack *guise_join_enter(int end, int *err)
+struct guise_stack *guise_join_enter(int end, enum guise_join_kind kind, int *err)
 {
 	struct guise_message m;
 	struct guise_join_reply r;
@@ -309,7 +336,7 @@ struct guise_stack *guise_join_enter(int end, int *err)
 
 	limit = guise_fd_raise();
 	end = guise_fd_high(end);
-	*err = guise_join_arrive(end, &r, &m);
+	*err = guise_join_arrive(end, kind, &r, &m);
 	if (!*err)
 		s = build(end, &r, m.fd, err);
 	else

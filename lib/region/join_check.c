@@ -19,7 +19,7 @@ int guise_join_check_request(const struct guise_join_request *q, size_t len, int
 				  "version (%u) than the holder (%d); restart the stack with one "
 				  "version",
 				  q->pid, q->abi, GUISE_ABI);
-	if (q->kind > GUISE_JOIN_ENTER)
+	if (q->kind > GUISE_JOIN_RISE)
 		return guise_fail(EPROTO, "join: a request of kind %u", q->kind);
 	if (fds != (q->kind <= GUISE_JOIN_HEIR))
 		return guise_fail(EPROTO, "join: a request with %d descriptors; expected %d", fds,
@@ -52,9 +52,9 @@ int guise_join_check_reply(const struct guise_join_reply *r, size_t len, int fds
 	if (r->served > GUISE_JOIN_DONE)
 		return guise_fail(EPROTO, "join: an answer of kind %u", r->served);
 	if (r->served) {
-		expected = r->served == GUISE_JOIN_RING    ? 1 + GUISE_LANE_BELLS
-			   : r->served == GUISE_JOIN_PLACE ? 1
-							   : 0;
+		expected = r->served == GUISE_JOIN_RING ? 1 + GUISE_LANE_BELLS
+			   : r->served == GUISE_JOIN_PLACE || r->served == GUISE_JOIN_MEMORY ? 1
+											     : 0;
 		if (r->fds == expected && fds == (int)expected)
 			return 0;
 		return guise_fail(EPROTO,

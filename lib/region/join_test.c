@@ -235,6 +235,42 @@ static void refuses(const char *name, const void *data, size_t len, const int *f
 	tap(open_descriptors() == open_before, "... and leaves no descriptor open");
 }
 
+static struct guise_join_outside noted;
+
+static void note(const struct guise_join_outside *what)
+{
+	noted = *what;
+}
+
+/* Programs on the host's stack: what is told of them is no request to join. */
+static void notes(void)
+{
+	struct guise_join_outside q = { .request = guise_join_request(GUISE_JOIN_OUTSIDE),
+					.why = GUISE_OUTSIDE_GO };
+	uint64_t refused = server.refused;
+	int pair[2], open_before, fds;
+	struct guise_join_reply r;
+
+	channel(pair);
+	open_before = open_descriptors();
+	memset(q.program, 'x', sizeof(q.program)); /* without an end */
+	server.outside = note;
+	send_raw(&q, sizeof(q), &pair[1], 1);
+	tap(guise_server_request(&server) == -ENOMSG && !answer_on(pair[0], &r, &fds) &&
+		    r.served == GUISE_JOIN_DONE,
+	    "a program on the host's stack is noted, and that is answered");
+	tap(noted.why == GUISE_OUTSIDE_GO && strlen(noted.program) == sizeof(q.program) - 1,
+	    "... with its name, which has an end");
+	tap(!server.members && server.refused == refused && open_descriptors() == open_before,
+	    "... nobody joins, and no descriptor is left open");
+	refuses("half a note", &q, sizeof(q) / 2, &pair[1], 1, pair[0], "not a request");
+	refuses("a note without a channel", &q, sizeof(q), NULL, 0, -1, "");
+	server.outside = NULL;
+	server.refused = refused;
+	close(pair[0]);
+	close(pair[1]);
+}
+
 static void refusals(void)
 {
 	struct guise_join_request q = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
@@ -401,6 +437,7 @@ int main(void)
 	make_holder();
 	admits();
 	expects();
+	notes();
 	refusals();
 	joins();
 	buries();

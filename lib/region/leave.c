@@ -15,9 +15,16 @@
 #include <stdlib.h>
 #include <sys/single_threaded.h>
 
-void guise_stack_free(struct guise_stack *s)
+static void close_own(int *fd)
 {
-	const int own[] = { s->control, s->memfd, s->image_fd, s->alive, s->pump_bell };
+	if (*fd >= 0)
+		host_sys(SYS_close, *fd);
+	*fd = -1;
+}
+
+void guise_stack_close(struct guise_stack *s)
+{
+	int *own[] = { &s->control, &s->memfd, &s->image_fd, &s->alive, &s->pump_bell };
 	unsigned int i, k;
 
 	for (i = 0; i < GUISE_MAX_LINKS; i++) {
@@ -25,20 +32,23 @@ void guise_stack_free(struct guise_stack *s)
 
 		if (port->backend)
 			port->backend->detach(port);
+		port->backend = NULL;
 		for (k = 0; k < GUISE_LINK_FDS; k++)
-			if (port->fd[k] >= 0)
-				host_sys(SYS_close, port->fd[k]);
+			close_own(&port->fd[k]);
 	}
+	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		close_own(own[i]);
+	for (i = 0; i < GUISE_BELLS; i++)
+		close_own(&s->bell[i]);
+}
+
+void guise_stack_free(struct guise_stack *s)
+{
 	if (s->region)
 		guise_region_unmap(s);
 	if (s->served)
 		guise_served_close(s->served);
-	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (own[i] >= 0)
-			host_sys(SYS_close, own[i]);
-	for (i = 0; i < GUISE_BELLS; i++)
-		if (s->bell[i] >= 0)
-			host_sys(SYS_close, s->bell[i]);
+	guise_stack_close(s);
 	guise_slots_drop(s);
 }
 
@@ -47,6 +57,7 @@ void guise_leave(struct guise_stack *s)
 	struct guise_slot *slot;
 
 	if (s->served) {
+		guise_slots_leave(s);
 		guise_stack_free(s);
 		return;
 	}
@@ -66,6 +77,7 @@ void guise_leave(struct guise_stack *s)
 void guise_abandon(struct guise_stack *s)
 {
 	s->pump_running = false;
+	s->known = s->threads_ending = 0;
 	guise_slots_forked();
 	guise_stacks_remove(s);
 	guise_stack_free(s);

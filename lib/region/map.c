@@ -8,6 +8,7 @@
  * memory file.
  */
 #include "host/locks.h"
+#include "host/memory.h"
 #include "host/sys.h"
 #include "region/stack.h"
 #include "served/client.h"
@@ -23,6 +24,21 @@
 #endif
 
 static struct guise_stack *stacks;
+
+struct guise_stack *guise_stack_new(void)
+{
+	struct guise_stack *s = guise_pages(sizeof(*s)); /* a handler may be the first to join */
+
+	if (!s) {
+		guise_fail(ENOMEM, "no memory for a stack");
+		return NULL;
+	}
+	s->memfd = s->image_fd = s->alive = s->control = s->pump_bell = s->console_fd = -1;
+	memset(s->bell, -1, sizeof(s->bell));
+	for (int i = 0; i < GUISE_MAX_LINKS; i++)
+		memset(s->port[i].fd, -1, sizeof(s->port[i].fd));
+	return s;
+}
 
 struct guise_proc *guise_own_place(const struct guise_stack *s)
 {

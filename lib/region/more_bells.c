@@ -99,7 +99,7 @@ static void collect(struct guise_stack *s)
 
 void guise_bells_get(struct guise_stack *s, const struct guise_slot *slot)
 {
-	if (s->sandboxed || s->holder_gone || guise_asked(s) == GUISE_ASK_BELLS ||
+	if (s->holder_gone || guise_asked(s) == GUISE_ASK_BELLS ||
 	    (s->bells_next && guise_host_now() < s->bells_next) ||
 	    host_sys(SYS_gettid) != slot->tid)
 		return;

@@ -38,8 +38,7 @@ static void console(struct guise_host_ops *self, const char *text, uint64_t len)
 {
 	struct guise_stack *s = stack_of(self);
 
-	if (!s->sandboxed)
-		host_sys(SYS_write, s->console_fd >= 0 ? s->console_fd : 2, text, len);
+	host_sys(SYS_write, s->console_fd >= 0 ? s->console_fd : 2, text, len);
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014) */
@@ -58,24 +57,11 @@ static void splitmix(uint64_t *state, char *p, uint64_t len)
 	}
 }
 
-/* See sandbox.c. */
-static void entropy_reserve(struct guise_stack *s, char *buf, uint64_t len)
-{
-	uint64_t i = s->reserve[0] % 3 + 1;
-
-	s->reserve[0] ^= s->reserve[i] + guise_host_now();
-	splitmix(&s->reserve[0], buf, len);
-	splitmix(&s->reserve[0], (char *)&s->reserve[i], sizeof(s->reserve[i]));
-}
-
 static void entropy_real(struct guise_host_ops *self, void *buf, uint64_t len)
 {
 	char *p = buf;
 
-	if (stack_of(self)->sandboxed) {
-		entropy_reserve(stack_of(self), buf, len);
-		return;
-	}
+	(void)self;
 	while (len) {
 		long n = host_sys(SYS_getrandom, p, len, 0);
 
@@ -101,11 +87,6 @@ static int64_t frame_out(struct guise_host_ops *self, uint32_t link, const struc
 	struct guise_link_port *port = &s->port[link];
 	int64_t ret;
 
-	if (__builtin_expect(s->sandboxed, 0)) {
-		/* As if there were no room, which the leader then finds. */
-		__atomic_fetch_or(&s->region->vcpu->tx_blocked, 1u << link, __ATOMIC_RELAXED);
-		return -EAGAIN;
-	}
 	ret = port->backend ? port->backend->out(port, iov, n) : -ENODEV;
 	if (ret == -EAGAIN && port->backend->room_by_pollout)
 		__atomic_fetch_or(&s->region->vcpu->tx_blocked, 1u << link, __ATOMIC_RELAXED);
@@ -117,8 +98,6 @@ static int64_t frame_in(struct guise_host_ops *self, uint32_t link, const struct
 {
 	struct guise_link_port *port = &stack_of(self)->port[link];
 
-	if (__builtin_expect(stack_of(self)->sandboxed, 0))
-		return -EAGAIN; /* it stays readable, for threads that poll */
 	return port->backend ? port->backend->in(port, iov, n) : -EAGAIN;
 }
 

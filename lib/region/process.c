@@ -3,13 +3,14 @@
 #include "region/process.h"
 
 #include "host/sys.h"
+#include "region/confined.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES 4096
+#define BYTES GUISE_PROCESS_BYTES
 
 /* A small file of /proc/PID, terminated; false when it is not there. */
 static bool read_file(pid_t pid, const char *name, char text[BYTES])
@@ -17,6 +18,8 @@ static bool read_file(pid_t pid, const char *name, char text[BYTES])
 	char path[32];
 	long fd, n;
 
+	if (guise_confined.process_file)
+		return guise_confined.process_file(pid, name, text);
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
 	fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -84,6 +87,7 @@ bool guise_thread_read(pid_t tid, struct guise_thread *thread)
 	thread->process = last_number(text, "\nTgid:");
 	thread->tracer = last_number(text, "\nTracerPid:");
 	thread->user = (uid_t)last_number(text, "\nUid:");
+	thread->group = (gid_t)last_number(text, "\nGid:");
 	thread->inner = last_number(text, "\nNSpid:");
 	if (thread->inner < 0) /* before Linux 4.1, or without PID namespaces */
 		thread->inner = tid;

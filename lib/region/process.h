@@ -22,6 +22,7 @@ struct guise_thread {
 	pid_t process, tracer; /* tracer 0: none */
 	pid_t inner;           /* its number in its own PID namespace */
 	uid_t user;
+	gid_t group;
 	uint64_t caught; /* signals with a handler: bit 0 is that of signal 1 */
 };
 

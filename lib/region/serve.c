@@ -16,6 +16,7 @@
 #include "host/sys.h"
 #include "region/bell.h"
 #include "region/bury.h"
+#include "region/confined.h"
 #include "region/join.h"
 #include "region/process.h"
 #include "region/vcpu.h"
@@ -32,7 +33,10 @@
 
 /* A message as it came over the ticket. */
 struct incoming {
-	struct guise_join_request request;
+	union {
+		struct guise_join_request request;
+		struct guise_join_outside outside;
+	};
 	long len;
 	struct guise_message with;
 };
@@ -44,6 +48,7 @@ struct incoming {
  */
 #define FDS_OF_MEMBER 2
 #define FDS_BESIDE    256
+#define NO_USER       65534u                /* what the host says for a user that it cannot name */
 #define MOST_MEMBERS  (GUISE_MAX_PROCS - 2) /* nobody's place, and the holder's */
 
 static uint64_t open_fds(uint64_t limit)
@@ -104,8 +109,8 @@ int guise_server_init(struct guise_server *v, struct guise_stack *s, int ticket)
 /* False when there is no message. */
 static bool receive(int from, struct incoming *in)
 {
-	memset(&in->request, 0, sizeof(in->request));
-	in->len = guise_message_receive(from, &in->request, sizeof(in->request), &in->with);
+	memset(&in->outside, 0, sizeof(in->outside));
+	in->len = guise_message_receive(from, &in->outside, sizeof(in->outside), &in->with);
 	return in->len >= 0;
 }
 
@@ -152,11 +157,17 @@ bool guise_server_ended(const struct guise_server *v, unsigned int proc)
 static void enter_place(struct guise_proc *p, const struct ucred *who)
 {
 	struct guise_process process;
+	struct guise_thread thread;
 
 	guise_process_read(who->pid, &process);
 	p->start_time = process.start_time;
 	p->uid = who->uid;
 	p->gid = who->gid;
+	/* A holder in a user namespace of its own is not told which other user it is. */
+	if (guise_confined.on && who->uid == NO_USER && guise_thread_read(who->pid, &thread)) {
+		p->uid = thread.user;
+		p->gid = thread.group;
+	}
 }
 
 static int is_full(const struct guise_server *v)
@@ -207,6 +218,7 @@ static int gather(const struct guise_server *v, struct guise_join_reply *r, int 
 	fd[n++] = s->memfd;
 	fd[n++] = s->image_fd;
 	fd[n++] = v->alive[0];
+	r->tracer = v->tracer;
 	r->bells = GUISE_BELLS_FIRST;
 	for (unsigned int i = 0; i < r->bells; i++)
 		fd[n++] = s->bell[i];
@@ -224,33 +236,71 @@ static int answer(int channel, const struct guise_join_reply *r, const int *fd)
 	return guise_message_send(channel, r, sizeof(*r), fd, r->fds);
 }
 
-static void refuse(int channel, int err)
+void guise_server_refuse(int channel, int err)
 {
-	struct guise_join_reply r = {
-		.magic = GUISE_JOIN_MAGIC,
-		.abi = GUISE_ABI,
-		.status = err,
-	};
+	struct guise_join_reply r = guise_join_reply(GUISE_JOIN_DIRECT);
 
+	r.status = err;
 	snprintf(r.error, sizeof(r.error), "%s", guise_error());
 	answer(channel, &r, NULL);
+}
+
+/* Its process is heard on the channel. */
+static void give_place(struct guise_server *v, int proc, int channel)
+{
+	v->control[proc] = channel;
+	v->members++;
+	v->joined++;
+}
+
+/* Nobody has seen it. */
+static void take_back(struct guise_server *v, int proc)
+{
+	__atomic_store_n(&v->s->region->procs[proc].used, 0, __ATOMIC_RELEASE);
+}
+
+/* A servant in that place, of a program with that pid, of that user. */
+static void note_servant(struct guise_server *v, unsigned int proc, int32_t pid, uint32_t uid)
+{
+	struct guise_served_by_user *u = v->served_by_user;
+	const struct guise_served_by_user *end = u + sizeof(v->served_by_user) / sizeof(*u);
+
+	v->s->region->procs[proc].serves = pid;
+	v->user_of[proc] = uid;
+	v->served++;
+	while (u < end && u->n && u->uid != uid)
+		u++;
+	if (u == end)
+		return;
+	u->uid = uid;
+	u->n++;
+}
+
+/* Where a servant expects one for a process to come, that is one as well. */
+static void note_heir(struct guise_server *v, unsigned int proc, pid_t parent)
+{
+	for (int i = 0; i < GUISE_MAX_PROCS; i++)
+		if (v->control[i] >= 0 && v->s->region->procs[i].pid == parent &&
+		    v->s->region->procs[i].serves) {
+			note_servant(v, proc, GUISE_SERVES_NOBODY, v->user_of[i]);
+			return;
+		}
 }
 
 /* Makes the sender a member, or the process that it expects; its index, or -errno. */
 static int admit(struct guise_server *v, const struct incoming *in)
 {
-	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
+	struct guise_join_reply r = guise_join_reply(GUISE_JOIN_DIRECT);
 	bool expected = in->request.kind == GUISE_JOIN_HEIR;
 	int fd[GUISE_MESSAGE_FDS], proc, on = 1, ret;
 
-	if (v->s->region->dead)
-		return guise_fail(ENETDOWN, "join: the stack %s is lost", v->s->region->name);
 	proc = claim_proc(v, expected ? NULL : &in->with.sender);
 	if (proc < 0)
 		return proc;
 	if (v->known && !expected)
 		v->known(v, (unsigned int)proc);
 	v->s->region->procs[proc].expected = expected;
+	v->for_servant[proc] = false;
 	r.proc = (uint32_t)proc;
 	r.base = v->s->region->base;
 	r.fds = expected ? 0 : (uint32_t)gather(v, &r, fd);
@@ -258,49 +308,95 @@ static int admit(struct guise_server *v, const struct incoming *in)
 		host_sys(SYS_setsockopt, in->with.fd[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	ret = answer(in->with.fd[0], &r, fd);
 	if (ret < 0) {
-		__atomic_store_n(&v->s->region->procs[proc].used, 0, __ATOMIC_RELEASE);
+		take_back(v, proc);
 		return guise_fail(-ret, "join: process %d cannot be answered: %s",
 				  in->with.sender.pid, strerror(-ret));
 	}
-	v->control[proc] = in->with.fd[0];
-	v->members++;
-	v->joined++;
+	give_place(v, proc, in->with.fd[0]);
+	if (expected)
+		note_heir(v, (unsigned int)proc, in->with.sender.pid);
 	return proc;
 }
 
-/* Whether the sender asks for itself and is to be served: all are, but for the servants. */
-static bool is_served(const struct guise_server *v, const struct incoming *in)
+/* Whether the sender may not map the region. */
+static bool is_served(const struct guise_server *v, const struct ucred *who)
 {
-	return v->serve && in->request.kind == GUISE_JOIN_NOW;
+	return v->serve && (v->serve_all || (v->is_member && !v->is_member(who)));
 }
 
-/* Starts a servant, which is expected in a place of its own; its index, or -errno. */
-static int have_served(struct guise_server *v, const struct incoming *in)
+int guise_server_identify(struct guise_server *v, unsigned int proc, pid_t program)
 {
-	int pair[2], proc, on = 1;
+	struct guise_region *r = v->s->region;
+
+	return v->identify ? v->identify(program, r->privileges == GUISE_PRIVILEGES_HOST,
+					 r->procs[proc].identity)
+			   : -ENOSYS;
+}
+
+/*
+ * Starts a servant, which is expected in that place; it answers on the channel, for the process
+ * `who`. 0, or -errno with the sentence.
+ */
+static int have_served(struct guise_server *v, int proc, int channel, const struct ucred *who)
+{
+	int pair[2], on = 1, err;
+	bool named;
 	long ret;
 
-	if (v->s->region->dead)
-		return guise_fail(ENETDOWN, "join: the stack %s is lost", v->s->region->name);
-	proc = claim_proc(v, NULL);
-	if (proc < 0)
-		return proc;
 	ret = host_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
-	if (ret < 0) {
-		__atomic_store_n(&v->s->region->procs[proc].used, 0, __ATOMIC_RELEASE);
+	if (ret < 0)
 		return guise_fail((int)-ret, "join: no socket pair: %s", strerror((int)-ret));
-	}
 	host_sys(SYS_setsockopt, pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	v->s->region->procs[proc].expected = true;
+	v->for_servant[proc] = true;
 	v->control[proc] = pair[0];
-	v->members++;
-	v->joined++;
+	/* The warden knows users whom this process's namespace has no number for. */
+	named = guise_server_identify(v, (unsigned int)proc, who->pid) >= 0;
+	note_servant(v, (unsigned int)proc, who->pid,
+		     named ? (uint32_t)v->s->region->procs[proc].identity[0] : who->uid);
 	/* Without a servant the place is buried when the end is closed. */
-	if (v->serve(in->with.fd[0], &in->with.sender, pair[1]))
-		refuse(in->with.fd[0], -EAGAIN);
+	err = v->serve(channel, who, pair[1]);
+	if (err)
+		guise_server_refuse(channel, -EAGAIN);
 	host_sys(SYS_close, pair[1]);
+	return 0;
+}
+
+/* A place for the servant of a process that asks for itself; its index, or -errno. */
+static int admit_served(struct guise_server *v, const struct incoming *in)
+{
+	int proc = claim_proc(v, NULL), err;
+
+	if (proc < 0)
+		return proc;
+	err = have_served(v, proc, in->with.fd[0], &in->with.sender);
+	if (err) {
+		take_back(v, proc);
+		return err;
+	}
+	give_place(v, proc, v->control[proc]);
 	host_sys(SYS_close, in->with.fd[0]);
 	return proc;
+}
+
+static bool is_note(const struct incoming *in)
+{
+	const struct guise_join_request *q = &in->request;
+
+	return in->len == (long)sizeof(in->outside) && in->with.fds == 1 &&
+	       q->magic == GUISE_JOIN_MAGIC && q->abi == GUISE_ABI && q->kind == GUISE_JOIN_OUTSIDE;
+}
+
+static void take_note(struct guise_server *v, struct incoming *in)
+{
+	const struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC,
+					    .abi = GUISE_ABI,
+					    .served = GUISE_JOIN_DONE };
+
+	in->outside.program[sizeof(in->outside.program) - 1] = '\0';
+	if (v->outside)
+		v->outside(&in->outside);
+	answer(in->with.fd[0], &r, NULL);
 }
 
 int guise_server_request_over(struct guise_server *v, int *ticket)
@@ -318,18 +414,27 @@ int guise_server_request_over(struct guise_server *v, int *ticket)
 		*ticket = -1;
 		return -EPIPE;
 	}
+	if (is_note(&in)) {
+		take_note(v, &in);
+		guise_message_close(&in.with);
+		return -ENOMSG;
+	}
 	ret = guise_join_check_request(&in.request, (size_t)in.len, (int)in.with.fds);
 	if (!ret && in.request.kind > GUISE_JOIN_HEIR)
 		ret = guise_fail(EPROTO, "join: a request that belongs on a private channel");
 	if (!ret)
 		ret = check_sender(&in);
+	if (!ret && v->s->region->dead)
+		ret = guise_fail(ENETDOWN, "join: the stack %s is lost", v->s->region->name);
 	if (!ret)
-		ret = is_served(v, &in) ? have_served(v, &in) : admit(v, &in);
+		ret = in.request.kind == GUISE_JOIN_NOW && is_served(v, &in.with.sender)
+			      ? admit_served(v, &in)
+			      : admit(v, &in);
 	if (ret >= 0)
 		return ret;
 	v->refused++;
 	if (in.with.fds)
-		refuse(in.with.fd[0], ret);
+		guise_server_refuse(in.with.fd[0], ret);
 	guise_message_close(&in.with);
 	return ret == -EAGAIN || ret == -EPIPE ? -EPROTO : ret;
 }
@@ -339,18 +444,53 @@ int guise_server_request(struct guise_server *v)
 	return guise_server_request_over(v, &v->ticket);
 }
 
+/*
+ * The process that has come to its place is to be served: its servant takes the place, with all
+ * that was prepared in it, and has the end on which the process waits.
+ */
+static int serve_place(struct guise_server *v, unsigned int proc, const struct ucred *who)
+{
+	int old = v->control[proc], err;
+
+	if (!v->serve)
+		return guise_fail(EOPNOTSUPP, "join: this stack has no servants");
+	err = have_served(v, (int)proc, old, who);
+	if (err) {
+		guise_server_refuse(old, err);
+		return err;
+	}
+	if (v->becomes_served)
+		v->becomes_served(v, proc, old, who->pid);
+	host_sys(SYS_close, old);
+	return 0;
+}
+
+/* Its place is free again when it closes the end. */
+static int stay_served(struct guise_server *v, unsigned int proc)
+{
+	int err = guise_fail(EPERM, "join: it has other rights than its stack");
+
+	guise_server_refuse(v->control[proc], err);
+	return err;
+}
+
 /* The process that was expected in a place has come. */
 static int arrived(struct guise_server *v, unsigned int proc, const struct incoming *in)
 {
-	struct guise_join_reply r = { .magic = GUISE_JOIN_MAGIC, .abi = GUISE_ABI };
+	struct guise_join_reply r = guise_join_reply(GUISE_JOIN_DIRECT);
 	struct guise_proc *member = &v->s->region->procs[proc];
 	int fd[GUISE_MESSAGE_FDS], err;
 
 	err = guise_join_check_request(&in->request, (size_t)in->len, (int)in->with.fds);
-	if (!err && (in->request.kind <= GUISE_JOIN_HEIR || member->pid || !in->with.sender.pid))
+	if (!err && (in->request.kind <= GUISE_JOIN_HEIR || member->pid || !in->with.sender.pid ||
+		     (v->for_servant[proc] && in->request.kind == GUISE_JOIN_SERVE)))
 		err = guise_fail(EPROTO, "join: nobody is expected here");
 	if (err)
 		return err;
+	if (in->request.kind != GUISE_JOIN_GREET && !v->for_servant[proc] &&
+	    (in->request.kind == GUISE_JOIN_SERVE || is_served(v, &in->with.sender)))
+		return in->request.kind == GUISE_JOIN_RISE ? stay_served(v, proc)
+							   : serve_place(v, proc, &in->with.sender);
 	enter_place(member, &in->with.sender);
 	__atomic_store_n(&member->pid, in->with.sender.pid, __ATOMIC_RELEASE);
 	if (v->known)

@@ -26,21 +26,9 @@ static uintptr_t fixup(uintptr_t pc)
 
 static void wake(void)
 {
-	struct guise_slot *slot = guise_here.slot;
-	uint32_t word;
-
 	guise_served_wake();
-	if (!slot)
-		return;
-	word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE);
-	while (word == GUISE_WORD_SPIN || word == GUISE_WORD_FUTEX || word == GUISE_WORD_POLL) {
-		if (!__atomic_compare_exchange_n(&slot->word, &word, GUISE_WORD_KICKED, 0,
-						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-			continue;
-		if (word == GUISE_WORD_POLL)
-			guise_ring_bell(guise_here.stack, slot->bell);
-		break;
-	}
+	if (guise_here.slot)
+		guise_wait_interrupt(guise_here.stack, guise_here.slot);
 }
 
 static bool has(uintptr_t address)

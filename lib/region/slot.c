@@ -24,6 +24,7 @@
 #include "host/signal.h"
 #include "host/sys.h"
 #include "region/call.h"
+#include "region/gate.h"
 #include "region/vcpu.h"
 #include "served/client.h"
 
@@ -76,16 +77,37 @@ void guise_slots_leave(struct guise_stack *s)
 		guise_futex_wait(&s->threads_ending, n, ~0ull);
 }
 
-static void give_up(struct guise_stack *s, struct guise_slot *slot)
+/* Inside, as is who asks: then it stays so until the thread leaves. */
+static bool is_direct(struct guise_stack *s)
+{
+	while (__atomic_load_n(&s->route, __ATOMIC_SEQ_CST) == GUISE_ROUTE_CHANGES) {
+		guise_inside_leave();
+		guise_gate_pass(s);
+		guise_inside_enter();
+	}
+	return s->route == GUISE_DIRECT;
+}
+
+bool guise_slots_ending(struct guise_stack *s)
 {
 	__atomic_add_fetch(&s->threads_ending, 1, __ATOMIC_SEQ_CST);
-	if (!is_left(s)) {
-		guise_call_exit(s, slot);
-		guise_slot_give(s, slot);
-	}
+	return !is_left(s);
+}
+
+void guise_slots_ended(struct guise_stack *s)
+{
 	if (!__atomic_sub_fetch(&s->threads_ending, 1, __ATOMIC_SEQ_CST) && is_left(s))
 		guise_futex_wake(&s->threads_ending, 1);
 	guise_slots_drop(s);
+}
+
+static void give_up(struct guise_stack *s, struct guise_slot *slot)
+{
+	if (guise_slots_ending(s) && is_direct(s)) {
+		guise_call_exit(s, slot);
+		guise_slot_give(s, slot);
+	}
+	guise_slots_ended(s);
 }
 
 static void thread_ends(void *unused)
@@ -146,6 +168,8 @@ long guise_slot_error(struct guise_stack *s)
 		unseen = false;
 		return -EBADF;
 	}
+	if (s->route != GUISE_DIRECT)
+		return -ERESTART;
 	return s->region->dead ? -ENETDOWN : -EAGAIN;
 }
 
@@ -202,6 +226,19 @@ struct guise_slot *guise_slot_take(struct guise_stack *s, unsigned int proc)
 	guise_fail(EAGAIN, "the stack has no room for another thread (limit %d)",
 		   GUISE_MAX_SLOTS - 1);
 	return NULL;
+}
+
+bool guise_slots_are_left(const struct guise_stack *s)
+{
+	uint32_t end = __atomic_load_n(&s->region->slots_end, __ATOMIC_SEQ_CST), own = 0, taken = 0;
+
+	for (uint32_t i = 1; i < end; i++) {
+		uint32_t used = __atomic_load_n(&s->slots[i].used, __ATOMIC_RELAXED);
+
+		taken += used != 0;
+		own += used == s->proc + 1;
+	}
+	return own < GUISE_MAX_SLOTS - 1 - taken;
 }
 
 struct guise_slot *guise_slot_reserve(struct guise_stack *s, unsigned int proc)
@@ -285,6 +322,24 @@ static void forget_left(void)
 		}
 }
 
+/* A slot for this thread, which has a task already if it was made with the process's place. NULL,
+ * too, if the stack is not called directly any more. */
+static struct guise_slot *take_own(struct guise_stack *s)
+{
+	struct guise_slot *slot = NULL;
+
+	guise_own_lock(GUISE_LOCK_SLOTS);
+	if (s->route == GUISE_DIRECT || guise_gate_is_mine()) {
+		slot = first_slot(s);
+		if (!slot)
+			slot = guise_slot_take(s, s->proc);
+		if (slot)
+			slot->inside = (uintptr_t)&guise_signals.inside;
+	}
+	guise_own_unlock(GUISE_LOCK_SLOTS);
+	return slot;
+}
+
 static struct guise_slot *find_or_take(struct guise_stack *s)
 {
 	struct guise_slot *slot = guise_slot_find(s);
@@ -302,11 +357,10 @@ static struct guise_slot *find_or_take(struct guise_stack *s)
 		guise_fail(EMFILE, "a thread can use at most %d stacks", GUISE_STACKS_PER_THREAD);
 		return NULL;
 	}
-	slot = first_slot(s);
-	if (!slot) {
-		slot = guise_slot_take(s, s->proc);
-		if (!slot)
-			return NULL;
+	slot = take_own(s);
+	if (!slot)
+		return NULL;
+	if (!slot->task) {
 		err = attach(s, slot);
 		if (err) {
 			guise_slot_give(s, slot);

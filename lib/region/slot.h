@@ -35,7 +35,13 @@ struct guise_slot *guise_slot_attach(struct guise_stack *s);
 /* This thread's slot if it has one. */
 struct guise_slot *guise_slot_find(struct guise_stack *s);
 
-/* Why guise_slot() gave none, as -errno; s may be gone by now. */
+/* Whether a process whose threads are to share fairly with others may have one more slot: as long
+ * as more are free than it has. So n of them that take all they get have one (n+1)th each, and as
+ * much stays free. */
+bool guise_slots_are_left(const struct guise_stack *s);
+
+/* Why guise_slot() gave none, as -errno; s may be gone by now. -ERESTART: s is not called directly
+ * any more. */
 long guise_slot_error(struct guise_stack *s);
 
 /* In a forked child: it has none of the parent's slots. */
@@ -48,6 +54,10 @@ void guise_slots_unseen(void (*child)(void));
 void guise_slot_forget(struct guise_stack *s);
 /* Likewise: when this returns no thread gives back a slot in the stack any more, now or later. */
 void guise_slots_leave(struct guise_stack *s);
+/* A thread that refers to the stack (`known`) gives back what it has there: false if the stack has
+ * been left. guise_slots_ended() has to follow, which drops the reference. */
+bool guise_slots_ending(struct guise_stack *s);
+void guise_slots_ended(struct guise_stack *s);
 /* Drops a reference to the stack's structure, the owner's or that of a thread with a slot in it.
  * The last one frees the structure. */
 void guise_slots_drop(struct guise_stack *s);

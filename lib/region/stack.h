@@ -15,8 +15,17 @@ enum guise_users { GUISE_USERS_UNKNOWN, GUISE_USERS_HOLDERS, GUISE_USERS_FOREIGN
 
 struct guise_served; /* served/client.h */
 
+/* How this process's threads call a stack. It changes under all locks; see gate.c. */
+enum guise_route {
+	GUISE_DIRECT,
+	GUISE_ROUTE_CHANGES, /* threads wait at the gate */
+	GUISE_SERVED,
+};
+
 struct guise_stack {
-	struct guise_served *served; /* another process makes the calls: all else is unset */
+	uint32_t route; /* enum guise_route; futex */
+	/* Another process makes the calls; but for control and bell all else is unset. */
+	struct guise_served *served;
 	struct guise_region *region;
 	struct guise_slot *slots;   /* slots[0] is nobody */
 	struct guise_host_ops *ops; /* this process's table */
@@ -39,10 +48,10 @@ struct guise_stack {
 	pthread_t pump;
 	uint32_t burials[GUISE_MAX_PROCS / 32]; /* holder: dead members, for the pump */
 	int console_fd;
+	int tracer;                  /* the process that may trace this one */
 	bool tracer_allowed;         /* where the host demands that (Yama) */
-	bool sandboxed;              /* futex is the only system call inside; sandbox.c */
-	uint64_t reserve[4];         /* random bytes that were fetched before */
 	enum guise_users users;      /* whether ids mean the same as to the holder; identity.c */
+	bool serves;                 /* a servant: it is what its program is; identity.c */
 	bool entered;                /* in place of another program, whose identity it has yet */
 	uint32_t ending;             /* thread that ends this process, or 0; leave.c */
 	uint32_t known;              /* the number of threads that refer to this; slot.c */
@@ -87,6 +96,10 @@ extern const struct guise_signal_stacks guise_stacks_signals;
 int guise_region_map(struct guise_stack *s);
 void guise_region_unmap(struct guise_stack *s);
 
+/* One that has nothing yet: all descriptors are -1. NULL with the sentence. */
+struct guise_stack *guise_stack_new(void);
+/* Closes all descriptors of s, and takes its links away from this process. */
+void guise_stack_close(struct guise_stack *s);
 /* Unmaps and closes all that is set in s. Frees s when no thread refers to it any more. */
 void guise_stack_free(struct guise_stack *s);
 
@@ -103,10 +116,6 @@ void guise_leave_quietly(void);
 void guise_stay_after_all(void);
 /* leave() is called at exit() and quick_exit(), instead of guise_leave_quietly(). */
 void guise_leave_at_end(void (*leave)(void));
-
-/* sandbox.c: from now on, moving data and waiting need no system call of the host except
- * futex, on all stacks of this process. Cannot be undone. */
-void guise_sandbox(void);
 
 /* Fills this process's table of host services. */
 void guise_host_ops_init(struct guise_stack *s);

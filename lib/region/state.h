@@ -32,7 +32,8 @@ enum guise_ask {
 	GUISE_ASK_TRACE = 2,  /* tracing is allowed now */
 	GUISE_ASK_LET_GO = 3, /* is to be traced no more */
 	GUISE_ASK_ANSWERED = 4,
-	GUISE_ASK_TELL = 5,  /* for no process: there is something new in outside[] */
+	GUISE_ASK_IDENTITY =
+		5, /* by a servant: whose the program ask_about is. 1: the stack's user's */
 	GUISE_ASK_BELLS = 6, /* more bells: it has as many as ask_about says */
 };
 

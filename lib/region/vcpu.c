@@ -161,7 +161,7 @@ static bool owner_preempted_here(const struct guise_stack *s)
 static bool spin_among_sleepers(struct guise_stack *s, uint32_t id)
 {
 	for (int i = 0; i < GUISE_SPIN_PARTS; i++) {
-		if (!s->sandboxed && owner_preempted_here(s))
+		if (owner_preempted_here(s))
 			host_sys(SYS_sched_yield);
 		if (look(s->region, id, false, GUISE_SPIN_PART) != ~0u)
 			return true;
@@ -237,9 +237,8 @@ static bool inherit(struct guise_stack *s, struct guise_slot *slot, uint32_t v, 
 	/* Owned by this very thread's slot: its vfork child used it, and was killed. */
 	bool child = owner == slot->id;
 
-	if (!owner || s->sandboxed ||
-	    (!child && ((!guise_holder_gone(s) && waited < GUISE_SILENCE_NS) ||
-			!owner_gone(s, &s->slots[owner]))))
+	if (!owner || (!child && ((!guise_holder_gone(s) && waited < GUISE_SILENCE_NS) ||
+				  !owner_gone(s, &s->slots[owner]))))
 		return false;
 	/* A holder that is there, but slow, may be about to take it as well. */
 	if (__atomic_load_n(&r->vcpu->entered, __ATOMIC_ACQUIRE) || (!child && !s->holder_gone)) {

@@ -27,9 +27,7 @@
  *
  * A thread that only serves others (a relay of the holder) waits in the background:
  * it never leads, and is never promoted, so that the thread that gets a frame is one of a
- * program that waits. If no such thread waits, the pump leads. The threads of a program in
- * a sandbox (sandbox.c) wait in the background as well, because a leader makes calls of
- * the host that the sandbox may forbid.
+ * program that waits. If no such thread waits, the pump leads.
  *
  * In simulated time, the last thread that has nothing to do moves the clock to the next
  * event instead of sleeping.
@@ -98,6 +96,22 @@ static void wake_slot(struct guise_stack *s, struct guise_slot *slot, struct gui
 		break;
 	}
 	end_waiting(s->region, slot);
+}
+
+void guise_wait_interrupt(struct guise_stack *s, struct guise_slot *slot)
+{
+	uint32_t word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE);
+
+	while (word == GUISE_WORD_SPIN || word == GUISE_WORD_FUTEX || word == GUISE_WORD_POLL) {
+		if (!__atomic_compare_exchange_n(&slot->word, &word, GUISE_WORD_KICKED, 0,
+						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			continue;
+		if (word == GUISE_WORD_FUTEX)
+			guise_futex_wake(&slot->word, 1);
+		else if (word == GUISE_WORD_POLL)
+			guise_ring_bell(s, slot->bell);
+		break;
+	}
 }
 
 static bool has_devices(struct guise_stack *s)
@@ -464,8 +478,7 @@ static int sleep_on(struct guise_stack *s, struct guise_slot *slot, bool lead, b
 bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pollset *ps)
 {
 	struct guise_region *r = s->region;
-	bool background = in_background || s->sandboxed;
-	bool lead = !background && (!r->vcpu->leader || r->vcpu->leader == r->vcpu->pump_slot);
+	bool lead = !in_background && (!r->vcpu->leader || r->vcpu->leader == r->vcpu->pump_slot);
 	bool devices = lead && has_devices(s);
 	uint64_t deadline = guise_leader_deadline(r);
 	int rang = GUISE_NO_BELL;
@@ -486,7 +499,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 		deadline = leave_clock(r->vcpu, deadline, ps || devices);
 		r->vcpu->leader_tx = __atomic_load_n(&r->vcpu->tx_blocked, __ATOMIC_RELAXED);
 		r->vcpu->activity++;
-	} else if (!background) {
+	} else if (!in_background) {
 		follow(s, slot);
 	}
 	if (ps || lead)
@@ -496,7 +509,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	guise_wake_napper(r);
 	guise_bells_keep_up(s, slot, alone);
 
-	if (!guise_signals_deferred())
+	if (!guise_signals_deferred() && s->route == GUISE_DIRECT)
 		rang = sleep_on(s, slot, lead, devices, deadline, ps);
 
 	if (!guise_lock(s, slot))
@@ -507,7 +520,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	if (lead) {
 		if (r->vcpu->leader == slot->id)
 			r->vcpu->leader = 0;
-	} else if (!background) {
+	} else if (!in_background) {
 		guise_unfollow(s, slot);
 	}
 	guise_quiet_bell(s, slot, rang);

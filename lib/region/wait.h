@@ -94,4 +94,7 @@ void guise_wait_in_background(void);
 /* Marks in irq_pending what the clock says. */
 void guise_note_time(struct guise_stack *s);
 
+/* The slot's thread looks again, should it wait. May be called at any moment of a thread. */
+void guise_wait_interrupt(struct guise_stack *s, struct guise_slot *slot);
+
 #endif

@@ -17,69 +17,56 @@
 #include "host/locks.h"
 #include "host/memory.h"
 #include "host/message.h"
-#include "host/signal.h"
 #include "host/sys.h"
 #include "region/fdmap.h"
-#include "region/slot.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 
-#define MARKS_MAX (GUISE_LANE_ROOM / sizeof(struct guise_mark))
-
-static void close_all(const int *fd, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++)
-		host_sys(SYS_close, fd[i]);
-}
-
-/* The marks of an exec, which lie in the ring. 0 or -ENOMEM. */
+/* The marks of an exec, which lie in the ring. 0, or -errno with the sentence. */
 static int copy_marks(const struct guise_join_reply *r, struct guise_served *v)
 {
 	const size_t bytes = r->marks * sizeof(struct guise_mark);
-	long at;
+	void *marks;
 
-	if (!r->marks || bytes > GUISE_LANE_ROOM)
+	if (!r->marks || r->marks > GUISE_RING_MARKS)
 		return 0;
-	at = host_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		      0);
-	if (at < 0)
-		return (int)at;
-	memcpy((void *)at, guise_ring_room(v->ring, 0), bytes);
-	v->place.marks = (uint64_t)at;
+	marks = guise_pages(bytes);
+	if (!marks)
+		return guise_fail(ENOMEM, "join: out of memory");
+	memcpy(marks, guise_ring_room(v->ring, 0), bytes);
+	v->place.marks = (uint64_t)marks;
 	v->place.marks_n = r->marks;
 	return 0;
 }
 
-int guise_served_join(struct guise_stack *s, int control, const struct guise_join_reply *r,
-		      const int *fd)
+/* The ring and the bells of an answer; NULL with the sentence. The bells it had are closed. */
+static struct guise_served *take_ring(struct guise_stack *s, const struct guise_join_reply *r,
+				      const int *fd)
 {
-	int err = r->served == GUISE_JOIN_RING ? 0 : guise_fail(EPROTO, "join: no ring");
+	struct guise_served *v;
 
-	s->control = s->memfd = s->image_fd = s->alive = s->pump_bell = s->console_fd = -1;
-	memset(s->bell, -1, sizeof(s->bell));
-	for (int i = 0; i < GUISE_MAX_LINKS; i++)
-		for (int k = 0; k < GUISE_LINK_FDS; k++)
-			s->port[i].fd[k] = -1;
-	if (!err) {
-		s->served = guise_served_open(fd[0], fd + 1, control);
-		err = s->served ? copy_marks(r, s->served) : -ENOMEM;
+	if (r->served != GUISE_JOIN_RING) {
+		guise_fd_close_all(fd, r->fds);
+		guise_fail(EPROTO, "join: no ring");
+		return NULL;
 	}
-	if (err) {
-		if (s->served)
-			guise_served_close(s->served);
-		else
-			close_all(fd, r->fds);
-		s->served = NULL;
-		return err;
+	v = guise_served_open(fd[0]);
+	if (!v) {
+		guise_fd_close_all(fd + 1, GUISE_LANE_BELLS);
+		return NULL;
 	}
-	guise_fault_handler(&guise_stacks_signals);
-	guise_slots_begin();
-	if (!guise_stacks())
-		guise_slots_forked();
-	return 0;
+	for (int i = 0; i < GUISE_LANE_BELLS; i++)
+		if (s->bell[i] >= 0)
+			host_sys(SYS_close, s->bell[i]);
+	memcpy(s->bell, fd + 1, GUISE_LANE_BELLS * sizeof(*fd));
+	return v;
+}
+
+int guise_served_join(struct guise_stack *s, const struct guise_join_reply *r, const int *fd)
+{
+	s->served = take_ring(s, r, fd);
+	return s->served ? copy_marks(r, s->served) : -EPROTO;
 }
 
 /* All that the table has, for a fork: their number, or -ENOMEM. */
@@ -94,68 +81,123 @@ static long mark_all(const struct guise_served *v, struct guise_mark *mark)
 
 		if (!(entry & (GUISE_FD_PRIVATE | GUISE_FD_HALF)))
 			continue;
-		if ((size_t)n == MARKS_MAX)
+		if ((size_t)n == GUISE_RING_MARKS)
 			return -ENOMEM;
 		mark[n++] = (struct guise_mark){ .entry = entry };
 	}
 	return n;
 }
 
-int guise_served_prepare(struct guise_served *v, int ticket, struct guise_heir *heir,
-			 const struct guise_mark *marks, unsigned int n, int keep)
+/* Sends a request to the servant with a descriptor (or -1), and gets its answer, which is to be of
+ * that kind. 0; or -errno with the sentence. */
+static int ask(struct guise_stack *s, const void *q, size_t length, int fd,
+	       enum guise_join_served kind, struct guise_join_reply *r, struct guise_message *m)
+{
+	int err;
+
+	guise_own_lock(GUISE_LOCK_ASK);
+	err = guise_join_send(s->control, q, length, fd);
+	if (!err)
+		err = guise_join_receive(s->control, r, m);
+	guise_own_unlock(GUISE_LOCK_ASK);
+	if (err || r->served == kind)
+		return err;
+	guise_message_close(m);
+	return guise_fail(EPROTO, "join: an answer of kind %u; expected %u", r->served,
+			  (unsigned int)kind);
+}
+
+/* As guise_served_prepare(); of: without marks, what all sockets are for. */
+static int prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
+		   const struct guise_mark *marks, unsigned int n, int keep,
+		   enum guise_join_place_of of)
 {
 	struct guise_join_place q = { .request = guise_join_request(GUISE_JOIN_HEIR),
 				      .keep = keep };
-	struct guise_mark *room = (void *)guise_served_room(v, &q.lane);
+	struct guise_mark *room = (void *)guise_served_room(s, &q.lane);
 	struct guise_join_reply r;
 	struct guise_message m;
 	int err;
 
-	if (!room || n > MARKS_MAX)
+	if (s->served->lost)
+		return guise_fail(ENETDOWN, "its servant is gone");
+	if (!room || n > GUISE_RING_MARKS)
 		return guise_fail(ENOMEM, "no room for what the next process is to have");
 	if (n) {
 		memcpy(room, marks, n * sizeof(*marks));
 		q.marks = n;
 	} else {
-		long all = mark_all(v, room);
+		long all = mark_all(s->served, room);
 
 		if (all < 0)
-			return guise_fail(ENOMEM, "more than %lu sockets", MARKS_MAX);
+			return guise_fail(ENOMEM, "more than %lu sockets", GUISE_RING_MARKS);
 		q.marks = (uint32_t)all;
-		q.fork = 1;
+		q.of = of;
 	}
-	guise_own_lock(GUISE_LOCK_ASK);
-	err = guise_join_send(v->channel, &q, sizeof(q), ticket);
-	if (!err)
-		err = guise_join_receive(v->channel, &r, &m);
-	guise_own_unlock(GUISE_LOCK_ASK);
+	err = ask(s, &q, sizeof(q), ticket, GUISE_JOIN_PLACE, &r, &m);
 	if (err)
 		return err;
-	if (r.served != GUISE_JOIN_PLACE) {
-		guise_message_close(&m);
-		return guise_fail(EPROTO, "join: not the end of a place");
-	}
 	heir->proc = 0;
 	heir->end = guise_fd_high(m.fd[0]);
 	return 0;
 }
 
-long guise_served_pass(struct guise_served *v, enum guise_join_kind kind, int what, int placeholder)
+int guise_served_prepare(struct guise_stack *s, int ticket, struct guise_heir *heir,
+			 const struct guise_mark *marks, unsigned int n, int keep)
+{
+	return prepare(s, ticket, heir, marks, n, keep, GUISE_PLACE_FORK);
+}
+
+struct guise_stack *guise_served_rise(struct guise_stack *s, int ticket)
+{
+	struct guise_heir heir = { .end = -1 };
+	struct guise_stack *member;
+	int err = prepare(s, ticket, &heir, NULL, 0, -1, GUISE_PLACE_SELF);
+
+	if (err)
+		return NULL;
+	member = guise_join_enter(heir.end, GUISE_JOIN_RISE, &err);
+	if (!member || !member->served)
+		return member;
+	guise_stack_free(member);
+	return NULL;
+}
+
+long guise_served_pass(struct guise_stack *s, enum guise_join_kind kind, int what, int placeholder)
 {
 	const struct guise_join_place q = { .request = guise_join_request(kind), .keep = what };
 	struct guise_join_reply r;
 	struct guise_message m;
-	int err;
+	int err = ask(s, &q, sizeof(q), placeholder, GUISE_JOIN_DONE, &r, &m);
 
-	guise_own_lock(GUISE_LOCK_ASK);
-	err = guise_join_send(v->channel, &q, sizeof(q), placeholder);
-	if (!err)
-		err = guise_join_receive(v->channel, &r, &m);
-	guise_own_unlock(GUISE_LOCK_ASK);
-	if (err)
-		return err;
-	guise_message_close(&m);
-	return r.served == GUISE_JOIN_DONE ? r.result : -EPROTO;
+	return err ? err : r.result;
+}
+
+long guise_served_identify(struct guise_stack *s)
+{
+	const struct guise_join_request q = guise_join_request(GUISE_JOIN_IDENTIFY);
+	struct guise_join_reply r;
+	struct guise_message m;
+	int err = ask(s, &q, sizeof(q), -1, GUISE_JOIN_DONE, &r, &m);
+
+	return err ? err : r.result;
+}
+
+long guise_served_map(struct guise_stack *s, int what, int *number)
+{
+	const struct guise_join_place q = { .request = guise_join_request(GUISE_JOIN_MAP),
+					    .keep = what };
+	struct guise_join_reply r;
+	struct guise_message m;
+	int err = ask(s, &q, sizeof(q), -1, GUISE_JOIN_MEMORY, &r, &m);
+
+	*number = r.result;
+	return err ? err : m.fd[0];
+}
+
+void guise_served_unmap(struct guise_stack *s, int number)
+{
+	guise_served_pass(s, GUISE_JOIN_UNMAP, number, -1);
 }
 
 void guise_served_become(struct guise_stack *s, struct guise_heir *heir)
@@ -164,22 +206,20 @@ void guise_served_become(struct guise_stack *s, struct guise_heir *heir)
 	struct guise_join_reply r;
 	struct guise_message m;
 
-	if (!guise_join_arrive(heir->end, &r, &m)) {
+	s->known = s->threads_ending = 0; /* the parent's threads are not here */
+	if (!guise_join_arrive(heir->end, GUISE_JOIN_ENTER, &r, &m)) {
 		guise_fd_all_high(m.fd, m.fds);
-		new = r.served == GUISE_JOIN_RING ? guise_served_open(m.fd[0], m.fd + 1, heir->end)
-						  : NULL;
-		if (!new)
-			close_all(m.fd, m.fds);
+		new = take_ring(s, &r, m.fd);
 	}
-	if (new) {
-		new->place = old->place;
-		s->served = new;
-		guise_served_close(old);
-	} else { /* the servant is gone: each call says so */
-		host_sys(SYS_close, heir->end);
-		host_sys(SYS_close, old->channel); /* or its servant would wait for this process */
-		old->channel = -1;
-		__atomic_store_n(&old->lost, true, __ATOMIC_RELEASE);
-	}
+	/* The parent's channel goes in any case: its servant is not to wait for this process. */
+	host_sys(SYS_close, s->control);
+	s->control = heir->end;
 	heir->end = -1;
+	if (!new) { /* the servant is gone: each call says so */
+		__atomic_store_n(&old->lost, true, __ATOMIC_RELEASE);
+		return;
+	}
+	new->place = old->place;
+	s->served = new;
+	guise_served_close(old);
 }

@@ -32,11 +32,11 @@
 #define MESSAGES   64
 #define MASK_BYTES 8
 
-static void fail(struct guise_parcel *p, int err)
-{
-	if (!p->err)
-		p->err = err;
-}
+/* What the kernel writes into a field of a structure. */
+#define FIELD_BACK(p, here, there, field) \
+	guise_parcel_back(p, &(here)->field, &(there)->field, sizeof((here)->field), GUISE_BACK_ALL)
+
+_Static_assert(GUISE_PARCEL_BACKS >= UIO_MAXIOV + 6, "one message fits, with all of its fields");
 
 /* Bytes that the list has, without those to be skipped. */
 static size_t bytes_of(const struct iovec *iov, unsigned int n, size_t skip)
@@ -52,25 +52,20 @@ static size_t bytes_of(const struct iovec *iov, unsigned int n, size_t skip)
 static struct iovec *list(struct guise_parcel *p, const struct iovec *iov, size_t n, bool out)
 {
 	struct iovec *there = guise_parcel_room(p, sizeof(*there));
-	size_t bytes, left, skip = p->skip;
+	size_t left, skip = p->skip;
 	char *at;
 
 	if (!there)
 		return NULL;
 	if (n > UIO_MAXIOV || guise_readable(iov, n * sizeof(*iov))) {
-		fail(p, n > UIO_MAXIOV ? -EINVAL : -EFAULT);
+		guise_parcel_fail(p, n > UIO_MAXIOV ? -EINVAL : -EFAULT);
 		return NULL;
 	}
-	bytes = bytes_of(iov, (unsigned int)n, skip);
-	if (bytes > GUISE_PARCEL_PIECE && (p->piecemeal || out)) {
-		p->more = true;
-		bytes = GUISE_PARCEL_PIECE;
-	}
-	at = guise_parcel_room(p, bytes);
+	left = guise_parcel_piece(p, bytes_of(iov, (unsigned int)n, skip), out);
+	at = guise_parcel_room(p, left);
 	if (!at)
 		return NULL;
-	*there = (struct iovec){ at, bytes };
-	p->data = left = bytes;
+	*there = (struct iovec){ at, left };
 	for (size_t i = 0; i < n && left; i++) {
 		size_t part = iov[i].iov_len, before = skip < part ? skip : part;
 		char *here = (char *)iov[i].iov_base + before;
@@ -82,21 +77,13 @@ static struct iovec *list(struct guise_parcel *p, const struct iovec *iov, size_
 		if (!part)
 			continue;
 		if (out ? guise_writable(here, part) : guise_readable(here, part)) {
-			fail(p, -EFAULT);
+			guise_parcel_fail(p, -EFAULT);
 			return NULL;
 		}
-		if (!out) {
+		if (!out)
 			memcpy(at, here, part);
-		} else if (p->backs < GUISE_PARCEL_BACKS) {
-			p->back[p->backs++] = (struct guise_back){
-				here, at, part, GUISE_BACK_RESULT, 1, NULL, 0
-			};
-		} else if (i) {
-			/* So many buffers: what fits is all that comes. */
-			there->iov_len = p->data = (size_t)(at - (char *)there->iov_base);
-			p->more = true;
-			break;
-		}
+		else if (!guise_parcel_back(p, here, at, part, GUISE_BACK_RESULT))
+			return NULL;
 		at += part;
 		left -= part;
 	}
@@ -116,8 +103,6 @@ void guise_nested_iov(struct guise_parcel *p, unsigned int arg, unsigned int cou
 /* Fills `there` from a message here. */
 static void message(struct guise_parcel *p, struct msghdr *here, struct msghdr *there, bool out)
 {
-	void *length;
-
 	*there = (struct msghdr){ .msg_flags = here->msg_flags,
 				  .msg_namelen = here->msg_namelen,
 				  .msg_controllen = here->msg_controllen,
@@ -137,44 +122,13 @@ static void message(struct guise_parcel *p, struct msghdr *here, struct msghdr *
 				guise_parcel_in(p, here->msg_control, here->msg_controllen);
 		return;
 	}
-	there->msg_name = here->msg_name ? guise_parcel_out(p, here->msg_name, here->msg_namelen,
-							    GUISE_BACK_LENGTH)
-					 : NULL;
-	if (there->msg_name)
-		p->back[p->backs - 1].length = &there->msg_namelen;
-	length = &there->msg_controllen;
-	there->msg_control = here->msg_control
-				     ? guise_parcel_out(p, here->msg_control, here->msg_controllen,
-							GUISE_BACK_LENGTH)
-				     : NULL;
-	if (there->msg_control)
-		p->back[p->backs - 1].length = length;
-	/* What the kernel writes into the header itself. */
-	if (p->backs + 3 > GUISE_PARCEL_BACKS) {
-		fail(p, -EMSGSIZE);
-		return;
-	}
-	p->back[p->backs++] = (struct guise_back){ &here->msg_namelen,
-						   (char *)&there->msg_namelen,
-						   sizeof(here->msg_namelen),
-						   GUISE_BACK_ALL,
-						   1,
-						   NULL,
-						   0 };
-	p->back[p->backs++] = (struct guise_back){ &here->msg_controllen,
-						   (char *)&there->msg_controllen,
-						   sizeof(here->msg_controllen),
-						   GUISE_BACK_ALL,
-						   1,
-						   NULL,
-						   0 };
-	p->back[p->backs++] = (struct guise_back){ &here->msg_flags,
-						   (char *)&there->msg_flags,
-						   sizeof(here->msg_flags),
-						   GUISE_BACK_ALL,
-						   1,
-						   NULL,
-						   0 };
+	there->msg_name =
+		guise_parcel_used(p, here->msg_name, here->msg_namelen, &there->msg_namelen);
+	there->msg_control = guise_parcel_used(p, here->msg_control, here->msg_controllen,
+					       &there->msg_controllen);
+	FIELD_BACK(p, here, there, msg_namelen);
+	FIELD_BACK(p, here, there, msg_controllen);
+	FIELD_BACK(p, here, there, msg_flags);
 }
 
 void guise_nested_msg(struct guise_parcel *p, unsigned int arg, bool out)
@@ -182,7 +136,7 @@ void guise_nested_msg(struct guise_parcel *p, unsigned int arg, bool out)
 	struct msghdr *here = (void *)(uintptr_t)p->arg[arg], *there;
 
 	if (guise_readable(here, sizeof(*here))) {
-		fail(p, -EFAULT);
+		guise_parcel_fail(p, -EFAULT);
 		return;
 	}
 	there = guise_parcel_room(p, sizeof(*there));
@@ -203,7 +157,7 @@ void guise_nested_mmsg(struct guise_parcel *p, unsigned int arg, unsigned int co
 	if (!n)
 		return;
 	if (guise_readable(here, n * sizeof(*here))) {
-		fail(p, -EFAULT);
+		guise_parcel_fail(p, -EFAULT);
 		return;
 	}
 	there = guise_parcel_room(p, n * sizeof(*there));
@@ -213,14 +167,8 @@ void guise_nested_mmsg(struct guise_parcel *p, unsigned int arg, unsigned int co
 
 		message(p, &here[i].msg_hdr, &there[i].msg_hdr, out);
 		there[i].msg_len = here[i].msg_len;
-		if (!p->err && p->backs < GUISE_PARCEL_BACKS) {
-			p->back[p->backs++] = (struct guise_back){ &here[i].msg_len,
-								   (char *)&there[i].msg_len,
-								   sizeof(here[i].msg_len),
-								   GUISE_BACK_ALL,
-								   1,
-								   NULL,
-								   0 };
+		FIELD_BACK(p, &here[i], &there[i], msg_len);
+		if (!p->err) {
 			/* The result counts messages: each has its own number of bytes. */
 			for (size_t before = 0; backs < p->backs; backs++) {
 				struct guise_back *b = &p->back[backs];
@@ -276,7 +224,7 @@ static size_t readable(const char *from, size_t bytes)
 
 void guise_nested_ioctl(struct guise_parcel *p)
 {
-	char *here = (char *)(uintptr_t)p->arg[2], *there, *data;
+	char *here = (char *)(uintptr_t)p->arg[2], *there;
 	size_t bytes = readable(here, ioctl_bytes(p->arg[1]));
 
 	if (!bytes) /* a number, or a bad pointer: the kernel knows */
@@ -290,10 +238,7 @@ void guise_nested_ioctl(struct guise_parcel *p)
 
 		if (!c->ifc_buf || c->ifc_len < 0)
 			return;
-		data = guise_parcel_out(p, c->ifc_buf, (size_t)c->ifc_len, GUISE_BACK_LENGTH);
-		if (data)
-			p->back[p->backs - 1].length = (const uint32_t *)(const void *)&c->ifc_len;
-		c->ifc_buf = data;
+		c->ifc_buf = guise_parcel_used(p, c->ifc_buf, (size_t)c->ifc_len, &c->ifc_len);
 	} else if (p->arg[1] == SIOCETHTOOL && bytes >= sizeof(struct ifreq)) {
 		struct ifreq *r = (void *)there;
 
@@ -301,7 +246,7 @@ void guise_nested_ioctl(struct guise_parcel *p)
 		r->ifr_data = bytes ? guise_parcel_both(p, r->ifr_data, bytes, GUISE_BACK_CHANGED)
 				    : NULL;
 		if (!bytes)
-			fail(p, -EFAULT);
+			guise_parcel_fail(p, -EFAULT);
 	} else {
 		return;
 	}
@@ -313,10 +258,9 @@ void guise_nested_option(struct guise_parcel *p)
 {
 	struct sock_fprog *f = (void *)(uintptr_t)p->arg[3];
 
-	/* Rings of packets lie in the region. Programs do without where they are not known. */
-	if (p->arg[1] == SOL_PACKET && (p->arg[2] == PACKET_RX_RING ||
-					p->arg[2] == PACKET_TX_RING || p->arg[2] == PACKET_VERSION))
-		fail(p, -ENOPROTOOPT);
+	/* It lies in the region, and of rings to receive alone there are copies (mirror.c). */
+	if (p->arg[1] == SOL_PACKET && p->arg[2] == PACKET_TX_RING)
+		guise_parcel_fail(p, -ENOPROTOOPT);
 
 	if (p->arg[1] != SOL_SOCKET || p->arg[4] < sizeof(*f) || !f ||
 	    (p->arg[2] != SO_ATTACH_FILTER && p->arg[2] != SO_ATTACH_REUSEPORT_CBPF))

@@ -12,7 +12,7 @@
 #define STRINGS  4096ul /* the longest string, as PATH_MAX */
 #define MEASURED 65536u /* no option and no address is longer */
 
-static void fail(struct guise_parcel *p, int err)
+void guise_parcel_fail(struct guise_parcel *p, int err)
 {
 	if (!p->err)
 		p->err = err;
@@ -23,7 +23,7 @@ void *guise_parcel_room(struct guise_parcel *p, size_t bytes)
 	char *at = p->room + p->used;
 
 	if (bytes > p->size - p->used) {
-		fail(p, -ENOBUFS);
+		guise_parcel_fail(p, -ENOBUFS);
 		return NULL;
 	}
 	p->used += (bytes + ALIGN - 1) & ~(ALIGN - 1);
@@ -39,29 +39,37 @@ void *guise_parcel_in(struct guise_parcel *p, const void *from, size_t bytes)
 	if (!at)
 		return NULL;
 	if (guise_readable(from, bytes)) {
-		fail(p, -EFAULT);
+		guise_parcel_fail(p, -EFAULT);
 		return NULL;
 	}
 	memcpy(at, from, bytes);
 	return at;
 }
 
-static struct guise_back *back(struct guise_parcel *p)
+struct guise_back *guise_parcel_back(struct guise_parcel *p, void *to, const void *from,
+				     size_t bytes, enum guise_back_how how)
 {
-	if (p->backs < GUISE_PARCEL_BACKS)
-		return &p->back[p->backs++];
-	fail(p, -EINVAL);
-	return NULL;
+	if (p->backs == GUISE_PARCEL_BACKS) {
+		guise_parcel_fail(p, -EMSGSIZE);
+		return NULL;
+	}
+	p->back[p->backs] = (struct guise_back){ to, from, bytes, (uint8_t)how, 1, NULL, 0 };
+	return &p->back[p->backs++];
 }
 
 void *guise_parcel_out(struct guise_parcel *p, void *to, size_t bytes, enum guise_back_how how)
 {
 	void *at = to ? guise_parcel_room(p, bytes) : NULL;
-	struct guise_back *b = at ? back(p) : NULL;
 
-	if (!b)
-		return NULL;
-	*b = (struct guise_back){ to, at, bytes, (uint8_t)how, 1, NULL, 0 };
+	return at && guise_parcel_back(p, to, at, bytes, how) ? at : NULL;
+}
+
+void *guise_parcel_used(struct guise_parcel *p, void *to, size_t bytes, const void *length)
+{
+	void *at = guise_parcel_out(p, to, bytes, GUISE_BACK_LENGTH);
+
+	if (at)
+		p->back[p->backs - 1].length = length;
 	return at;
 }
 
@@ -78,18 +86,16 @@ void *guise_parcel_both(struct guise_parcel *p, void *memory, size_t bytes, enum
 {
 	size_t room = how == GUISE_BACK_CHANGED ? 2 * bytes : bytes;
 	char *at = memory ? guise_parcel_room(p, room) : NULL;
-	struct guise_back *b = at ? back(p) : NULL;
 
-	if (!b)
+	if (!at || !guise_parcel_back(p, memory, at, bytes, how))
 		return NULL;
 	if (guise_readable(memory, bytes)) {
-		fail(p, -EFAULT);
+		guise_parcel_fail(p, -EFAULT);
 		return NULL;
 	}
 	copy_unchecked(at, memory, bytes);
 	if (how == GUISE_BACK_CHANGED)
 		memcpy(at + bytes, at, bytes);
-	*b = (struct guise_back){ memory, at, bytes, (uint8_t)how, 1, NULL, 0 };
 	return at;
 }
 
@@ -123,14 +129,25 @@ static void *string(struct guise_parcel *p, const char *from)
 	while (n < STRINGS) {
 		/* Page by page: what follows the string may not be there. */
 		if ((!n || !((uintptr_t)(from + n) & 4095)) && guise_readable(from + n, 1)) {
-			fail(p, -EFAULT);
+			guise_parcel_fail(p, -EFAULT);
 			return NULL;
 		}
 		if (!from[n++])
 			return guise_parcel_in(p, from, n);
 	}
-	fail(p, -ENAMETOOLONG);
+	guise_parcel_fail(p, -ENAMETOOLONG);
 	return NULL;
+}
+
+/* To get less than there is room for is a transfer's right. */
+size_t guise_parcel_piece(struct guise_parcel *p, size_t bytes, bool out)
+{
+	if (bytes > GUISE_PARCEL_PIECE && (p->piecemeal || out)) {
+		p->more = true;
+		bytes = GUISE_PARCEL_PIECE;
+	}
+	p->data = bytes;
+	return bytes;
 }
 
 /* The data of a transfer: what is left of it, or a piece. */
@@ -148,20 +165,13 @@ static uint64_t data(struct guise_parcel *p, const struct guise_shape_arg *a, ui
 			*count = bytes = GUISE_PARCEL_PIECE / a->unit;
 		bytes *= a->unit;
 	} else {
-		bytes -= p->skip;
-		/* To get less than there is room for is a transfer's right. */
-		if (bytes > GUISE_PARCEL_PIECE && (p->piecemeal || out)) {
-			p->more = true;
-			bytes = GUISE_PARCEL_PIECE;
-		}
-		*count = bytes;
-		p->data = bytes;
+		*count = bytes = guise_parcel_piece(p, bytes - p->skip, out);
 	}
 	if (!at)
 		return 0;
 	/* Bytes that cannot be stored stay where they are. */
 	if (out && a->unit == 1 && guise_writable(memory, bytes)) {
-		fail(p, -EFAULT);
+		guise_parcel_fail(p, -EFAULT);
 		return 0;
 	}
 	there = out ? guise_parcel_out(p, memory, bytes, GUISE_BACK_RESULT)
@@ -190,7 +200,7 @@ static void pack_flat(struct guise_parcel *p, const struct guise_shape *shape)
 			continue;
 		}
 		if (a->what != GUISE_MEASURED && count > p->size / (a->unit ? a->unit : 1)) {
-			fail(p, -EINVAL);
+			guise_parcel_fail(p, -EINVAL);
 			break;
 		}
 		switch (a->what) {
@@ -217,11 +227,6 @@ static void pack_flat(struct guise_parcel *p, const struct guise_shape *shape)
 		}
 		p->arg[i] = (uintptr_t)there;
 	}
-}
-
-bool guise_parcel_knows(uint64_t nr)
-{
-	return guise_shape_of(nr);
 }
 
 int guise_parcel_pack(struct guise_parcel *p, void *room, size_t size, uint64_t nr,

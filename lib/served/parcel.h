@@ -8,8 +8,9 @@
  * Which argument of which call is a pointer, and to how much, is in one table, shapes.c;
  * structures that have pointers in them are packed by nested.c.
  *
- * Limits: a call carries 1 MiB at most, and 64 messages. Of a transfer over a stream at most
- * GUISE_PARCEL_PIECE bytes go at once, and the caller repeats it with more of them skipped.
+ * Limits: a call carries 1 MiB at most, and 64 messages with GUISE_PARCEL_BACKS buffers. Of a
+ * transfer over a stream at most GUISE_PARCEL_PIECE bytes go at once, and the caller repeats it
+ * with more of them skipped.
  */
 #ifndef GUISE_SERVED_PARCEL_H
 #define GUISE_SERVED_PARCEL_H
@@ -19,7 +20,7 @@
 #include <stdint.h>
 
 #define GUISE_PARCEL_PIECE (128ul << 10)
-#define GUISE_PARCEL_BACKS 512
+#define GUISE_PARCEL_BACKS (1024 + 6) /* the most buffers of a message, and its own fields */
 
 /* Something to be copied to the program after the call. */
 struct guise_back {
@@ -65,15 +66,21 @@ int guise_parcel_pack(struct guise_parcel *p, void *room, size_t size, uint64_t 
 /* After the call: 0 or -EFAULT. */
 int guise_parcel_unpack(struct guise_parcel *p, int64_t result);
 
-/* Whether a call of this number is known, and so may be made for a served program. */
-bool guise_parcel_knows(uint64_t nr);
-
-/* The parts, for nested.c. Each gives the address in the room; NULL on failure, or for NULL. */
+/* The parts, for nested.c. */
+void guise_parcel_fail(struct guise_parcel *p, int err);
+/* How many of so many bytes of data go in this call, or may come. */
+size_t guise_parcel_piece(struct guise_parcel *p, size_t bytes, bool out);
+/* What is at `from` in the room is to be copied to the program; NULL on failure. */
+struct guise_back *guise_parcel_back(struct guise_parcel *p, void *to, const void *from,
+				     size_t bytes, enum guise_back_how how);
+/* These give the address in the room; NULL on failure, or for NULL. */
 void *guise_parcel_room(struct guise_parcel *p, size_t bytes);
 void *guise_parcel_in(struct guise_parcel *p, const void *from, size_t bytes);
 void *guise_parcel_out(struct guise_parcel *p, void *to, size_t bytes, enum guise_back_how how);
 void *guise_parcel_both(struct guise_parcel *p, void *memory, size_t bytes,
 			enum guise_back_how how);
+/* A buffer of which a word there says after the call how many bytes are used. */
+void *guise_parcel_used(struct guise_parcel *p, void *to, size_t bytes, const void *length);
 /* A buffer whose length a word says before and after the call, for example an address. */
 void *guise_parcel_measured(struct guise_parcel *p, void *to, void *length, void **length_there,
 			    bool in);

@@ -33,12 +33,16 @@
 
 #include "guise/layout.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GUISE_RING_MAGIC 0x676e6952u
 #define GUISE_LANES      1024
 #define GUISE_LANE_ROOM  (1ul << 20)
 #define GUISE_LANE_BELLS 8
+#define GUISE_RING_MARKS (GUISE_LANE_ROOM / sizeof(struct guise_mark)) /* in the room of a lane */
+
+#define GUISE_LANE_SPIN_NS 20000u /* before a thread sleeps; see lane.c */
 
 /* Only what is touched takes memory. */
 #define GUISE_RING_LANES ((uint64_t)GUISE_HOST_PAGE_MAX)
@@ -75,7 +79,8 @@ struct guise_ring {
 	uint64_t address; /* where the program has it mapped */
 	uint32_t bell;    /* futex: a lane is used for the first time, or a call is to end */
 	uint32_t lanes;   /* by the program: so many were ever used */
-	uint32_t gone;    /* the servant has ended */
+	uint32_t servant; /* robust futex: FUTEX_OWNER_DIED when the servant has ended */
+	uint32_t pad;
 	uint64_t count[GUISE_COUNTS]; /* by the program */
 };
 
@@ -88,5 +93,16 @@ static inline char *guise_ring_room(const void *ring, unsigned int i)
 {
 	return (char *)((uintptr_t)ring + GUISE_RING_ROOMS + i * GUISE_LANE_ROOM);
 }
+
+/* lane.c: what both sides do. guise_ring_map() gives 0 or -errno. */
+int guise_ring_map(int fd, struct guise_ring **ring);
+void guise_ring_unmap(struct guise_ring *ring);
+/* The servant looks at its bell. */
+void guise_ring_call_servant(struct guise_ring *ring);
+/* Waits without sleeping for a word to be another one than `old`. spin: for how long, in ns, and
+ * what the next wait of this thread is to have; it begins as GUISE_LANE_SPIN_NS. */
+bool guise_lane_spin(const uint32_t *word, uint32_t old, uint32_t *spin);
+/* The program's thread looks at the lane, if it sleeps in ppoll(2). bell: the lane's. */
+void guise_lane_ring(struct guise_lane *lane, int bell);
 
 #endif

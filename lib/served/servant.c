@@ -11,6 +11,9 @@
  * are. The port lets the call use memory of the ring only (asm/uaccess.h), so that no pointer is
  * followed here. What a program can do with a ring is what it could do by calls alone.
  *
+ * A servant has no more threads on the stack than are left (slot.h): a program that takes all that
+ * it gets leaves as many to the others as it has. Its further threads get EAGAIN.
+ *
  * Limits: a program that rings in vain makes its servant look through its lanes in vain; both are
  * counted as time of one user's processes.
  */
@@ -20,21 +23,22 @@
 #include "host/memory.h"
 #include "host/signal.h"
 #include "host/sys.h"
-#include "isa/isa.h"
 #include "region/call.h"
+#include "region/slot.h"
 #include "region/vcpu.h"
-#include "served/parcel.h"
+#include "served/mirror.h"
+#include "served/shapes.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 
 #define INTERRUPT   SIGURG
 #define THREAD_SIZE (256ul << 10)
-#define SPIN_NS     20000u
-#define LOOKS       64
+#define COUNT_MAX   (1u << 20) /* what one program can add to a summary */
 
 static uint32_t word(const uint32_t *at)
 {
@@ -44,7 +48,7 @@ static uint32_t word(const uint32_t *at)
 struct guise_servant *guise_servant_make(struct guise_stack *s)
 {
 	struct guise_servant *v = guise_pages(sizeof(*v));
-	long at, fd;
+	int err = 0;
 
 	if (!v) {
 		guise_fail(ENOMEM, "no memory");
@@ -53,20 +57,23 @@ struct guise_servant *guise_servant_make(struct guise_stack *s)
 	v->stack = s;
 	memset(v->bell, -1, sizeof(v->bell));
 	/* Cut short by the program it would end the servant. */
-	fd = v->fd = guise_fd_shared("guise-ring", GUISE_RING_SIZE);
-	for (int i = 0; i < GUISE_LANE_BELLS && fd >= 0; i++)
-		fd = v->bell[i] =
+	v->fd = guise_fd_shared("guise-ring", GUISE_RING_SIZE);
+	if (v->fd < 0)
+		err = v->fd;
+	for (int i = 0; i < GUISE_LANE_BELLS && !err; i++) {
+		v->bell[i] =
 			(int)host_sys(SYS_eventfd2, 0, EFD_SEMAPHORE | EFD_CLOEXEC | EFD_NONBLOCK);
-	at = fd < 0 ? fd
-		    : host_sys(SYS_mmap, 0, GUISE_RING_SIZE, PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_NORESERVE, v->fd, 0);
-	if (at < 0) {
-		guise_fail((int)-at, "no memory to share with a served program: %s",
-			   strerrordesc_np((int)-at));
+		if (v->bell[i] < 0)
+			err = v->bell[i];
+	}
+	if (!err)
+		err = guise_ring_map(v->fd, &v->ring);
+	if (err) {
+		guise_fail(-err, "no memory to share with a served program: %s",
+			   strerrordesc_np(-err));
 		guise_servant_free(v);
 		return NULL;
 	}
-	v->ring = (struct guise_ring *)at;
 	v->ring->magic = GUISE_RING_MAGIC;
 	v->ring->abi = GUISE_ABI;
 	return v;
@@ -75,7 +82,7 @@ struct guise_servant *guise_servant_make(struct guise_stack *s)
 void guise_servant_free(struct guise_servant *v)
 {
 	if (v->ring)
-		host_sys(SYS_munmap, v->ring, GUISE_RING_SIZE);
+		guise_ring_unmap(v->ring);
 	for (int i = 0; i < GUISE_LANE_BELLS; i++)
 		if (v->bell[i] >= 0)
 			host_sys(SYS_close, v->bell[i]);
@@ -84,37 +91,16 @@ void guise_servant_free(struct guise_servant *v)
 	guise_pages_free(v, sizeof(*v));
 }
 
-/* The next call's number; false: the servant is to end. */
-static bool await_call(struct guise_servant *v, struct guise_lane *lane, uint32_t done,
-		       uint32_t *number, uint32_t *spin)
+/* The number of the next call, after `done`. */
+static uint32_t await_call(struct guise_lane *lane, uint32_t done, uint32_t *spin)
 {
-	uint64_t until = guise_host_now() + *spin;
-
-	do {
-		for (int i = 0; i < LOOKS; i++) {
-			*number = word(&lane->asked);
-			if (*number != done) {
-				if (*spin < SPIN_NS)
-					*spin *= 2;
-				return true;
-			}
-			guise_isa_relax();
-		}
-	} while (guise_host_now() < until);
-	if (*spin > SPIN_NS / 32)
-		*spin /= 2;
-	for (;;) {
+	if (!guise_lane_spin(&lane->asked, done, spin)) {
 		__atomic_store_n(&lane->servant_sleeps, 1, __ATOMIC_SEQ_CST);
-		*number = word(&lane->asked);
-		if (*number == done && !word(&v->stop))
+		while (word(&lane->asked) == done)
 			guise_futex_wait(&lane->asked, done, ~0ull);
 		__atomic_store_n(&lane->servant_sleeps, 0, __ATOMIC_RELAXED);
-		if (word(&v->stop))
-			return false;
-		*number = word(&lane->asked);
-		if (*number != done)
-			return true;
 	}
+	return word(&lane->asked);
 }
 
 static void make_call(struct guise_servant *v, struct guise_lane *lane, uint32_t number)
@@ -125,35 +111,47 @@ static void make_call(struct guise_servant *v, struct guise_lane *lane, uint32_t
 		.window_from = __atomic_load_n(&v->ring->address, __ATOMIC_RELAXED),
 		.window_size = GUISE_RING_SIZE,
 		.interrupt = &lane->interrupt,
-		.stop = &v->stop,
 		.signal = INTERRUPT,
 		.number = number,
 	};
 
+	struct guise_outcome o = { .ret = -ENOSYS };
+
 	for (int i = 0; i < 6; i++)
 		call.arg[i] = __atomic_load_n(&lane->arg[i], __ATOMIC_RELAXED);
-	if (guise_parcel_knows(call.nr))
-		guise_call_foreign(v->stack, &call);
-	else
-		call.ret = -ENOSYS;
-	lane->ret = call.ret;
-	lane->signals = call.signals;
-	lane->restart = call.restart;
+	guise_mirrors_turn();
+	if (!guise_slot_find(v->stack) && !guise_slots_are_left(v->stack))
+		o.ret = -EAGAIN;
+	else if (guise_shape_allows(call.nr, call.arg))
+		o = guise_call_foreign(v->stack, &call);
+	guise_mirrors_turn();
+	lane->ret = o.ret;
+	lane->signals = o.signals;
+	lane->restart = o.restart;
 }
 
-static void answer(struct guise_servant *v, unsigned int i, struct guise_lane *lane,
-		   uint32_t number)
+void guise_servant_count(struct guise_servant *v)
 {
-	const uint64_t one = 1;
-	uint32_t polls = GUISE_LANE_SLEEPS;
+	for (unsigned int i = 0; i < GUISE_COUNTS; i++) {
+		uint64_t now = __atomic_load_n(&v->ring->count[i], __ATOMIC_RELAXED);
+		uint64_t before = __atomic_load_n(&v->counted[i], __ATOMIC_RELAXED);
 
+		now = now < COUNT_MAX ? now : COUNT_MAX;
+		while (before < now &&
+		       !__atomic_compare_exchange_n(&v->counted[i], &before, now, true,
+						    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			;
+		if (before < now)
+			guise_count(v->stack, i, now - before);
+	}
+}
+
+static void answer(struct guise_lane *lane, int bell, uint32_t number)
+{
 	__atomic_store_n(&lane->answered, number, __ATOMIC_SEQ_CST);
-	__atomic_add_fetch(&lane->event, 1, __ATOMIC_SEQ_CST);
+	guise_lane_ring(lane, bell);
 	if (word(&lane->program_sleeps))
 		guise_futex_wake(&lane->event, 1);
-	if (__atomic_compare_exchange_n(&lane->polls, &polls, GUISE_LANE_RUNG, false,
-					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		host_sys(SYS_write, v->bell[i % GUISE_LANE_BELLS], &one, sizeof(one));
 }
 
 static void *serve_lane(void *arg)
@@ -162,15 +160,16 @@ static void *serve_lane(void *arg)
 	struct guise_servant *v = own->of;
 	unsigned int i = (unsigned int)(own - v->lane);
 	struct guise_lane *lane = guise_ring_lane(v->ring, i);
-	uint32_t done = 0, number, spin = SPIN_NS;
+	uint32_t number = 0, spin = GUISE_LANE_SPIN_NS;
 
 	__atomic_store_n(&own->tid, (uint32_t)host_sys(SYS_gettid), __ATOMIC_RELEASE);
-	while (await_call(v, lane, done, &number, &spin)) {
+	for (;;) {
+		number = await_call(lane, number, &spin);
 		__atomic_store_n(&own->busy, number, __ATOMIC_SEQ_CST);
 		make_call(v, lane, number);
+		guise_servant_count(v);
 		__atomic_store_n(&own->busy, 0, __ATOMIC_SEQ_CST);
-		answer(v, i, lane, number);
-		done = number;
+		answer(lane, v->bell[i % GUISE_LANE_BELLS], number);
 	}
 	return NULL;
 }
@@ -179,11 +178,13 @@ static void begin_lane(struct guise_servant *v, unsigned int i)
 {
 	struct guise_servant_lane *own = &v->lane[i];
 	pthread_attr_t attr;
+	pthread_t thread;
 
 	own->of = v;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, THREAD_SIZE);
-	own->begun = !pthread_create(&own->thread, &attr, serve_lane, own);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	own->begun = !pthread_create(&thread, &attr, serve_lane, own);
 	pthread_attr_destroy(&attr);
 }
 
@@ -203,12 +204,29 @@ static void interrupted(int sig)
 	(void)sig;
 }
 
+/*
+ * The host's kernel marks the ring's word when the thread has ended, however it does: so the
+ * program needs no system call to see it. The list of robust futexes lies here, where the program
+ * cannot change it; libc's own of this thread is not used.
+ */
+void guise_servant_lives(struct guise_servant *v)
+{
+	static struct robust_list node;
+	static struct robust_list_head head;
+
+	v->ring->servant = (uint32_t)host_sys(SYS_gettid);
+	node.next = &head.list;
+	head.list.next = &node;
+	head.futex_offset = (long)((uintptr_t)&v->ring->servant - (uintptr_t)&node);
+	host_sys(SYS_set_robust_list, &head, sizeof(head));
+}
+
 void guise_servant_run(struct guise_servant *v)
 {
 	const struct sigaction act = { .sa_handler = interrupted };
 
 	guise_signal_action(INTERRUPT, &act, NULL);
-	while (!word(&v->stop)) {
+	for (;;) {
 		uint32_t bell = word(&v->ring->bell), lanes = word(&v->ring->lanes);
 
 		if (lanes > GUISE_LANES)
@@ -219,27 +237,6 @@ void guise_servant_run(struct guise_servant *v)
 			else
 				interrupt_lane(v, i);
 		}
-		if (!word(&v->stop))
-			guise_futex_wait(&v->ring->bell, bell, ~0ull);
+		guise_futex_wait(&v->ring->bell, bell, ~0ull);
 	}
-	__atomic_store_n(&v->ring->gone, 1, __ATOMIC_SEQ_CST);
-	for (unsigned int i = 0; i < GUISE_LANES; i++) {
-		struct guise_lane *lane = guise_ring_lane(v->ring, i);
-
-		if (!v->lane[i].begun)
-			continue;
-		host_sys(SYS_tgkill, host_sys(SYS_getpid),
-			 __atomic_load_n(&v->lane[i].tid, __ATOMIC_ACQUIRE), INTERRUPT);
-		__atomic_add_fetch(&lane->asked, 1, __ATOMIC_SEQ_CST);
-		guise_futex_wake(&lane->asked, 1);
-		guise_futex_wake(&lane->event, 1);
-		pthread_join(v->lane[i].thread, NULL);
-	}
-}
-
-void guise_servant_stop(struct guise_servant *v)
-{
-	__atomic_store_n(&v->stop, 1, __ATOMIC_SEQ_CST);
-	__atomic_add_fetch(&v->ring->bell, 1, __ATOMIC_SEQ_CST);
-	guise_futex_wake(&v->ring->bell, 1);
 }

@@ -6,14 +6,11 @@
 #include "region/stack.h"
 #include "served/ring.h"
 
-#include <pthread.h>
-
 struct guise_servant_lane {
 	struct guise_servant *of;
 	uint32_t tid;  /* of its thread */
 	uint32_t busy; /* the number of the call that the thread makes; 0: none */
 	bool begun;
-	pthread_t thread;
 };
 
 struct guise_servant {
@@ -21,15 +18,19 @@ struct guise_servant {
 	struct guise_ring *ring;
 	int fd; /* of the ring */
 	int bell[GUISE_LANE_BELLS];
-	uint32_t stop;
+	uint64_t counted[GUISE_COUNTS]; /* what the stack has of the ring's counts */
 	struct guise_servant_lane lane[GUISE_LANES];
 };
 
 /* Makes a ring and its bells: NULL with the sentence. */
 struct guise_servant *guise_servant_make(struct guise_stack *s);
-/* Serves until guise_servant_stop(), which any thread and any handler may call. */
-void guise_servant_run(struct guise_servant *v);
-void guise_servant_stop(struct guise_servant *v);
+/* When the calling thread ends the program hears that its servant is gone. */
+void guise_servant_lives(struct guise_servant *v);
+/* Serves for as long as this process lives. */
+__attribute__((noreturn)) void guise_servant_run(struct guise_servant *v);
+/* What the program has counted goes to the stack; after each call, and to be called at the end. */
+void guise_servant_count(struct guise_servant *v);
+/* For one that has not run in this process. */
 void guise_servant_free(struct guise_servant *v);
 
 #endif

@@ -42,9 +42,10 @@
 
 static struct guise_stack served; /* the child's */
 
-#define CALL(nr, a, b, c, d, e, f)                                                                \
-	guise_call(&served, GUISE_NR_##nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), \
+#define CALL_OF(s, nr, a, b, c, d, e, f)                                                    \
+	guise_call(s, GUISE_NR_##nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), \
 		   (long)(f))
+#define CALL(nr, a, b, c, d, e, f) CALL_OF(&served, nr, a, b, c, d, e, f)
 
 static struct sockaddr_in loopback(unsigned int port)
 {
@@ -109,6 +110,29 @@ static void streams(void)
 	CALL(close, fd, 0, 0, 0, 0, 0);
 }
 
+/* As many as a message can have, and its name, and what comes with it. */
+static void many_buffers(long a, long b, struct sockaddr_in *to)
+{
+	static char bytes[UIO_MAXIOV];
+	static struct iovec in[UIO_MAXIOV];
+	struct sockaddr_in from = { 0 };
+	char beside[64];
+	struct msghdr m = { .msg_name = &from,
+			    .msg_namelen = sizeof(from),
+			    .msg_iov = in,
+			    .msg_iovlen = UIO_MAXIOV,
+			    .msg_control = beside,
+			    .msg_controllen = sizeof(beside) };
+
+	for (unsigned int i = 0; i < UIO_MAXIOV; i++)
+		in[i] = (struct iovec){ &bytes[i], 1 };
+	tap(CALL(sendto, a, sent, UIO_MAXIOV, 0, to, sizeof(*to)) == UIO_MAXIOV &&
+		    CALL(recvmsg, b, &m, 0, 0, 0, 0) == UIO_MAXIOV &&
+		    !memcmp(bytes, sent, UIO_MAXIOV) && m.msg_namelen == sizeof(from) &&
+		    from.sin_port == htons(1001) && !m.msg_controllen && !m.msg_flags,
+	    "a message comes into 1024 buffers");
+}
+
 static void messages(void)
 {
 	long a = bound(1001), b = bound(1002);
@@ -145,6 +169,7 @@ static void messages(void)
 	tap(CALL(recvmmsg, b, got, 3, MSG_DONTWAIT, 0, 0) == 3 && got[0].msg_len == 1 &&
 		    got[2].msg_len == 3 && !memcmp(text[1], "ir", 2) && !memcmp(text[2], "rst", 3),
 	    "come in one call");
+	many_buffers(a, b, &to);
 	CALL(sendto, a, one, 5, 0, &to, sizeof(to));
 	tap(CALL(recvfrom, b, x, 4, MSG_TRUNC, 0, 0) == 5 && !memcmp(x, "firs", 4),
 	    "a message that is longer than its buffer");
@@ -376,6 +401,19 @@ static void attacks(char *victim, uint64_t region)
 		    raw(GUISE_NR_LINK_DEL, 0, 0, 0, 0) == -ENOSYS &&
 		    raw(GUISE_NR_kill, 1, 9, 0, 0) == -ENOSYS && raw(~0ull, 0, 0, 0, 0) == -ENOSYS,
 	    "calls that are for members only are refused");
+	memset(room, 0, 16);
+	tap(raw(GUISE_NR_prlimit64, 1, RLIMIT_CPU, (uint64_t)room, 0) == -ENOSYS &&
+		    raw(GUISE_NR_fcntl, (uint64_t)fd, F_SETOWN, 1, 0) == -ENOSYS &&
+		    raw(GUISE_NR_fcntl, (uint64_t)fd, F_SETOWN_EX, (uint64_t)room, 0) == -ENOSYS &&
+		    raw(GUISE_NR_ioctl, (uint64_t)fd, FIOSETOWN, (uint64_t)room, 0) == -ENOSYS &&
+		    raw(GUISE_NR_ioctl, (uint64_t)fd, SIOCSPGRP, (uint64_t)room, 0) == -ENOSYS,
+	    "other processes of the stack are not limited, nor sent signals");
+	tap(raw(GUISE_NR_prlimit64, 0, RLIMIT_CPU, (uint64_t)room, 0) == -ENOSYS &&
+		    raw(GUISE_NR_prlimit64, 0, RLIMIT_RTTIME, (uint64_t)room, 0) == -ENOSYS &&
+		    raw(GUISE_NR_fcntl, (uint64_t)fd, F_SETSIG, SIGKILL, 0) == -ENOSYS,
+	    "nor is the servant killed by what it does");
+	tap(raw(GUISE_NR_prlimit64, 0, RLIMIT_NOFILE, 0, (uint64_t)room) == 0,
+	    "the program's own limits are told");
 	ring->address = 0;
 	tap(raw(GUISE_NR_write, (uint64_t)fd, (uint64_t)victim, 8, 0) == -EFAULT,
 	    "another address of the ring helps nobody");
@@ -389,13 +427,55 @@ static void attacks(char *victim, uint64_t region)
 	tap(CALL(getppid, 0, 0, 0, 0, 0, 0) >= 0, "more lanes than there are do no harm");
 }
 
+/* ---- a stack that is left -------------------------------------------------------------------- */
+
+static struct guise_stack *second;
+static int called[2], left[2];
+
+static void *ends_later(void *arg)
+{
+	char c;
+	const bool good = guise_call(second, GUISE_NR_getppid, 0, 0, 0, 0, 0, 0) >= 0 &&
+			  write(called[1], "x", 1) == 1 && read(left[0], &c, 1) == 1;
+
+	return good ? arg : NULL;
+}
+
+/* Another stack, over the same ring: the first is not used any more. */
+static void leaves(const struct guise_servant *v, int ring)
+{
+	pthread_t thread;
+	void *good = NULL;
+	char c;
+
+	second = guise_stack_new();
+	if (!second || pipe2(called, O_CLOEXEC) || pipe2(left, O_CLOEXEC))
+		return;
+	for (int i = 0; i < GUISE_LANE_BELLS; i++)
+		second->bell[i] = dup(v->bell[i]);
+	second->route = GUISE_SERVED;
+	second->served = guise_served_open(ring);
+	pthread_create(&thread, NULL, ends_later, second);
+	tap(read(called[0], &c, 1) == 1 && CALL_OF(second, getppid, 0, 0, 0, 0, 0, 0) >= 0,
+	    "two threads make calls");
+	guise_leave(second);
+	if (write(left[1], "x", 1) != 1)
+		return;
+	pthread_join(thread, &good);
+	tap(good, "one ends when the other has left the stack");
+}
+
 static int child(struct guise_servant *v, struct guise_stack *s, char *victim)
 {
 	uint64_t region = (uint64_t)s->region;
+	int again = dup(v->fd);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	guise_abandon(s);
-	served.served = guise_served_open(v->fd, v->bell, -1);
+	served.route = GUISE_SERVED;
+	served.control = -1;
+	memcpy(served.bell, v->bell, sizeof(v->bell));
+	served.served = guise_served_open(v->fd);
 	if (!tap(served.served, "the ring is opened"))
 		return tap_end();
 	guise_fault_handler(&guise_stacks_signals);
@@ -408,13 +488,13 @@ static int child(struct guise_servant *v, struct guise_stack *s, char *victim)
 	signals();
 	bad_pointers();
 	attacks(victim, region);
+	leaves(v, again);
 	return tap_end();
 }
 
 static void *run_servant(void *arg)
 {
 	guise_servant_run(arg);
-	return NULL;
 }
 
 int main(void)
@@ -446,9 +526,6 @@ int main(void)
 	}
 	pthread_create(&thread, NULL, run_servant, v);
 	waitpid(pid, &status, 0);
-	guise_servant_stop(v);
-	pthread_join(thread, NULL);
-	guise_servant_free(v);
-	guise_leave(s);
+	/* Its threads are in the stack yet: so this process does not leave it, but ends. */
 	return WIFEXITED(status) && !strcmp(victim, "untouched") ? WEXITSTATUS(status) : 1;
 }

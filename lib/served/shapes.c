@@ -5,14 +5,20 @@
  * (memory of the region, links, places of other processes, signals to them). Sizes are those of
  * Linux's own structures on 64-bit processors.
  *
- * The program packs by this table, and the servant refuses what is not in it.
+ * The program packs by this table, and the servant refuses what is not in it. It also refuses
+ * calls that name another process of the stack, by which a program could limit that process or
+ * have it sent signals: those of the holder, for example. The same holds for what would have
+ * SIGKILL sent to the servant's own tasks: they would end, and its threads wait for them.
  */
 #include "served/shapes.h"
 
 #include "guise/contract.h"
 #include "guise/syscall.h"
 
+#include <asm/sockios.h>
+#include <fcntl.h>
 #include <stddef.h>
+#include <sys/resource.h>
 
 #define V           { GUISE_VALUE, 0, 0 }
 #define IN(bytes)   { GUISE_IN, 0, bytes }
@@ -141,4 +147,20 @@ const struct guise_shape *guise_shape_of(uint64_t nr)
 	if (nr < sizeof(shapes) / sizeof(shapes[0]) && shapes[nr].nest)
 		return &shapes[nr];
 	return nr == GUISE_NR_INODE ? &inode : NULL;
+}
+
+bool guise_shape_allows(uint64_t nr, const uint64_t arg[6])
+{
+	switch (nr) {
+	case GUISE_NR_prlimit64:
+		return !(int32_t)arg[0] && (uint32_t)arg[1] != RLIMIT_CPU &&
+		       (uint32_t)arg[1] != RLIMIT_RTTIME;
+	case GUISE_NR_fcntl:
+		return (uint32_t)arg[1] != F_SETOWN && (uint32_t)arg[1] != F_SETOWN_EX &&
+		       (uint32_t)arg[1] != F_SETSIG;
+	case GUISE_NR_ioctl:
+		return (uint32_t)arg[1] != FIOSETOWN && (uint32_t)arg[1] != SIOCSPGRP;
+	default:
+		return guise_shape_of(nr);
+	}
 }

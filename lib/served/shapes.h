@@ -3,6 +3,7 @@
 #ifndef GUISE_SERVED_SHAPES_H
 #define GUISE_SERVED_SHAPES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum guise_shape_what {
@@ -45,5 +46,7 @@ struct guise_shape {
 
 /* NULL: a served program may not make the call. */
 const struct guise_shape *guise_shape_of(uint64_t nr);
+/* Whether a served program may make it with these arguments. */
+bool guise_shape_allows(uint64_t nr, const uint64_t arg[6]);
 
 #endif

@@ -76,7 +76,7 @@ bool preload_loads_without_capabilities(const char *path, char loader[PATH_MAX])
 	struct stat st;
 
 	/* In a sandbox the look at a file may be what ends the program. */
-	if (!host_sys(SYS_geteuid) || (preload.stack && preload.stack->sandboxed) ||
+	if (!host_sys(SYS_geteuid) || preload.sandboxed ||
 	    host_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
 		return false;
 	return !guise_readable(path, 1) && strchr(path, '/') &&

@@ -12,6 +12,7 @@
 #include "preload/isa/isa.h"
 #include "preload/preload.h"
 
+#include "host/signal.h"
 #include "region/stack.h"
 
 #include <signal.h>
@@ -24,23 +25,26 @@ void preload_leave_quietly(void)
 	if (!preload.stack || preload_isa_without_storage())
 		return;
 	saved = errno;
-	if (preload.stack->sandboxed || !preload_borrowed())
+	if (preload.sandboxed || !preload_borrowed())
 		guise_leave_quietly();
 	errno = saved;
 }
 
 /*
- * The program puts itself into a sandbox. guise cannot know what the filter lets through,
- * so it makes as few system calls as possible from now on (region/sandbox.c). If the host
- * then refuses the filter, no harm is done.
+ * The program puts itself into a sandbox. It gives up the region, while it may still make the
+ * system calls for that. guise cannot know what the filter lets through; so from now on it makes
+ * none but futex(2) where data is moved (served/client.c), and holds signals without any
+ * (host/signal.c). If the host then refuses the filter, no harm is done.
  */
 void preload_sandbox(void)
 {
 	int saved = errno;
 
 	if (preload_stack() && !preload_borrowed()) {
-		preload_prepare(); /* an epoll may be made yet, and a socket not */
-		guise_sandbox();
+		preload_prepare(); /* while it may: an epoll may be made yet, and a socket not */
+		preload_give_up();
+		guise_call(preload.stack, GUISE_NR_getpid, 0, 0, 0, 0, 0, 0); /* the first */
+		guise_signals_sandbox();
 		preload.sandboxed = true;
 	}
 	errno = saved;

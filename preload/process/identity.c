@@ -2,8 +2,9 @@
 /*
  * Changes of users, groups and capabilities. They are the host's; afterwards the stack
  * hears of them (lib/region/identity.c), so that the sockets made from then on are those of
- * the new user. A program that has made no call into the stack yet has nothing to tell.
- * To enter a user namespace (namespace.c) changes all of them, too.
+ * the new user. A program that has made no call into the stack yet has nothing to tell; for a
+ * served one its servant looks, as nobody believes the program. To enter a user namespace
+ * (namespace.c) changes all of them, too. Who gives up rights by it gives up the region: rights.c.
  *
  * libc changes all threads of a process, a system call by number the one that makes it.
  */
@@ -16,90 +17,113 @@
 
 void preload_identity_changed(bool all)
 {
-	uint64_t id[6];
 	int saved = errno;
 
-	if (!preload.stack || preload_borrowed() || !guise_own_place(preload.stack)->leader)
+	if (!preload.stack || preload_borrowed())
 		return;
-	preload.stack->users = GUISE_USERS_UNKNOWN;
-	guise_identity(preload.stack, id);
-	if (id[5])
-		guise_call(preload.stack, GUISE_NR_IDENTIFY, (long)id[0], (long)id[1], (long)id[2],
-			   (long)id[3], (long)id[4],
-			   (long)(id[5] | (all ? GUISE_IDENTITY_ALL : 0)));
+	if (preload.stack->served) {
+		if (guise_call(preload.stack, GUISE_NR_IDENTIFY, 0, 0, 0, 0, 0, 0) > 0)
+			preload_rise();
+		errno = saved;
+		return;
+	}
+	if (!guise_own_place(preload.stack)->leader)
+		return;
+	guise_identity_changed(preload.stack, all);
 	errno = saved;
+}
+
+/* After a change; before it the rights were noted. */
+static void changed(bool all)
+{
+	preload_rights_compare();
+	preload_identity_changed(all);
 }
 
 static int changed_unless(int error)
 {
 	if (!error)
-		preload_identity_changed(true);
+		changed(true);
 	return error;
 }
 
 HOOK int setuid(uid_t id)
 {
+	preload_rights_note();
 	return changed_unless(HOST(setuid)(id));
 }
 
 HOOK int seteuid(uid_t id)
 {
+	preload_rights_note();
 	return changed_unless(HOST(seteuid)(id));
 }
 
 HOOK int setreuid(uid_t real, uid_t effective)
 {
+	preload_rights_note();
 	return changed_unless(HOST(setreuid)(real, effective));
 }
 
 HOOK int setresuid(uid_t real, uid_t effective, uid_t saved)
 {
+	preload_rights_note();
 	return changed_unless(HOST(setresuid)(real, effective, saved));
 }
 
 HOOK int setgid(gid_t id)
 {
+	preload_rights_note();
 	return changed_unless(HOST(setgid)(id));
 }
 
 HOOK int setegid(gid_t id)
 {
+	preload_rights_note();
 	return changed_unless(HOST(setegid)(id));
 }
 
 HOOK int setregid(gid_t real, gid_t effective)
 {
+	preload_rights_note();
 	return changed_unless(HOST(setregid)(real, effective));
 }
 
 HOOK int setresgid(gid_t real, gid_t effective, gid_t saved)
 {
+	preload_rights_note();
 	return changed_unless(HOST(setresgid)(real, effective, saved));
 }
 
 /* These tell what it was, and not whether it changed. */
 HOOK int setfsuid(uid_t id)
 {
-	int before = HOST(setfsuid)(id);
+	int before;
 
-	preload_identity_changed(false);
+	preload_rights_note();
+	before = HOST(setfsuid)(id);
+	changed(false);
 	return before;
 }
 
 HOOK int setfsgid(gid_t id)
 {
-	int before = HOST(setfsgid)(id);
+	int before;
 
-	preload_identity_changed(false);
+	preload_rights_note();
+	before = HOST(setfsgid)(id);
+	changed(false);
 	return before;
 }
 
 HOOK int capset(void *header, const void *data)
 {
-	int error = HOST(capset)(header, data);
+	int error;
 
+	preload_rights_note();
+	error = HOST(capset)(header, data);
 	if (!error)
-		preload_identity_changed(false);
+		changed(false);
 	return error;
 }
 
@@ -107,10 +131,12 @@ HOOK int capset(void *header, const void *data)
 
 static long changed_by_number(long nr, const struct preload_arguments *x)
 {
-	long ret = number_on_host(nr, x);
+	long ret;
 
+	preload_rights_note();
+	ret = number_on_host(nr, x);
 	if (ret >= 0)
-		preload_identity_changed(false);
+		changed(false);
 	return ret;
 }
 

@@ -20,7 +20,7 @@ static bool said;
 
 static void entered(void)
 {
-	if (preload.ticket < 0 || (preload.stack && preload.stack->sandboxed) ||
+	if (preload.ticket < 0 || preload.sandboxed ||
 	    __atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
 		return;
 	preload_say("it is in another network namespace of the host now, but its sockets are still "
@@ -29,8 +29,10 @@ static void entered(void)
 
 void preload_entered_namespaces(uint64_t kinds)
 {
-	if (kinds & CLONE_NEWUSER)
+	if (kinds & CLONE_NEWUSER) {
+		preload_give_up();
 		preload_identity_changed(true);
+	}
 	if (kinds & CLONE_NEWNET)
 		entered();
 }

@@ -7,11 +7,10 @@
  *
  * `guise run` recognises such a program when it is given one (cmd/guise/program.go, which
  * has the same rules). One that another program of the run starts later is on the host's
- * stack: it is recognised here and noted in the region. The holder reports it, once for
- * each such program, because the standard error of the run's programs may be read by others.
- * At the end it says how often each was started. The region's header is mapped a second
- * time for this: a forked child without private sockets is no member, and executes programs,
- * too.
+ * stack: it is recognised here, and the holder is told over the ticket, which a process has
+ * even if it is no member. The holder reports it, once for each such program, because the
+ * standard error of the run's programs may be read by others. At the end it says how often each
+ * was started.
  *
  * A program that is started with GUISE_PRELOAD=off is noted as well, and not reported: if it
  * then joins by libguise, it counts itself (region/join.c).
@@ -20,15 +19,15 @@
  * of all files that linkers make, and in Go's programs the note with the build's name. For
  * a script, the program that runs it is examined.
  *
- * A program is noted before exec; the note is taken back when exec fails.
+ * A program is noted before exec, so that the report stands before what it says; the note is
+ * taken back when exec fails.
  */
 #include "preload/preload.h"
 
 #include "host/sys.h"
 #include "isa/isa.h"
-#include "region/ask.h"
+#include "region/join.h"
 #include "region/stack.h"
-#include "region/vcpu.h"
 #include "preload/raw/trap.h"
 
 #include <elf.h>
@@ -38,43 +37,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define DEEPEST    4 /* scripts whose interpreter is a script, as far as the kernel goes */
 #define INTERPRETS "#!"
 
-#define PATIENCE_NS 200000000ull /* for the holder, once for each program */
-
 static bool quiet; /* --mode preload was asked for */
-static struct guise_region *header;
-/* What this thread has counted for the exec that it is about to make. */
-static __thread uint32_t *counted __attribute__((tls_model("initial-exec")));
+/* What this thread has told for the exec that it is about to make; why is 0: nothing. */
+static __thread struct guise_join_outside told __attribute__((tls_model("initial-exec")));
 
 void preload_outside_begin(void)
 {
-	const char *told = secure_getenv("GUISE_OUTSIDE");
+	const char *word = secure_getenv("GUISE_OUTSIDE");
 
-	quiet = told && !strcmp(told, "quiet");
-	if (preload.stack && !preload.stack->served) {
-		long at = host_sys(SYS_mmap, 0, GUISE_OFF_SLOTS - GUISE_OFF_HEADER,
-				   PROT_READ | PROT_WRITE, MAP_SHARED, preload.stack->memfd,
-				   GUISE_OFF_HEADER);
-
-		header = (unsigned long)at > -4096UL ? NULL : (struct guise_region *)at;
-	}
+	quiet = word && !strcmp(word, "quiet");
 }
 
 /* In a sandbox, to open a file may end the program. */
 static bool is_noted(void)
 {
-	return header && !(preload.stack && preload.stack->sandboxed);
-}
-
-static void count(uint32_t *times)
-{
-	__atomic_fetch_add(times, 1, __ATOMIC_RELAXED);
-	counted = times;
+	return preload_on_stack() && !preload.sandboxed;
 }
 
 size_t preload_read_head(const char *path, char head[PRELOAD_HEAD])
@@ -161,42 +143,15 @@ static enum guise_outside_why look_at(const char *path, const char *head, size_t
 	return library_is_readable() ? GUISE_INSIDE : GUISE_OUTSIDE_UNREADABLE;
 }
 
-/* False: the holder need not say it. */
-static bool is_said(uint32_t why)
-{
-	return !quiet && why != GUISE_OUTSIDE_OFF;
-}
-
 void preload_outside(const char *path, uint32_t why)
 {
 	if (!is_noted())
 		return;
-	for (unsigned int i = 0; i < GUISE_MAX_OUTSIDE; i++) {
-		struct guise_outside *o = &header->outside[i];
-		uint32_t state = GUISE_OUTSIDE_FREE;
-
-		if (__atomic_compare_exchange_n(&o->state, &state, GUISE_OUTSIDE_WRITES, false,
-						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-			snprintf(o->program, sizeof(o->program), "%s", path);
-			o->why = why;
-			count(&o->times);
-			if (!is_said(why)) {
-				__atomic_store_n(&o->state, GUISE_OUTSIDE_SAID, __ATOMIC_RELEASE);
-				return;
-			}
-			__atomic_store_n(&o->state, GUISE_OUTSIDE_NEW, __ATOMIC_RELEASE);
-			guise_ask_to_tell(header);
-			/* So that it stands before what the program says. */
-			guise_futex_wait(&o->state, GUISE_OUTSIDE_NEW, PATIENCE_NS);
-			return;
-		}
-		if (state != GUISE_OUTSIDE_WRITES && o->why == why &&
-		    !strncmp(o->program, path, sizeof(o->program) - 1)) {
-			count(&o->times);
-			return;
-		}
-	}
-	count(&header->unnamed);
+	told = (struct guise_join_outside){ .request = guise_join_request(GUISE_JOIN_OUTSIDE),
+					    .why = why,
+					    .quiet = quiet };
+	snprintf(told.program, sizeof(told.program), "%s", path);
+	guise_join_tell(preload.ticket, &told);
 }
 
 void preload_outside_file(const char *path)
@@ -220,12 +175,14 @@ void preload_outside_file(const char *path)
 /* This thread's variables may have been set by the child of a vfork that has executed a program. */
 void preload_outside_first(void)
 {
-	counted = NULL;
+	told.why = GUISE_INSIDE;
 }
 
 void preload_outside_not_after_all(void)
 {
-	if (counted)
-		__atomic_fetch_sub(counted, 1, __ATOMIC_RELAXED);
-	counted = NULL;
+	if (told.why) {
+		told.back = true;
+		guise_join_tell(preload.ticket, &told);
+	}
+	told.why = GUISE_INSIDE;
 }

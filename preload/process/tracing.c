@@ -21,6 +21,7 @@
 #include "host/probe.h"
 #include "host/sys.h"
 #include "region/ask.h"
+#include "region/join.h"
 #include "region/process.h"
 
 #include <limits.h>

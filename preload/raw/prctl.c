@@ -36,6 +36,8 @@ HOOK int prctl(int option, ...)
 	if (unlikely(option == PR_SET_PTRACER) && b)
 		preload_let_go();
 	ret = HOST(prctl)(option, b, c, d, e);
+	if (unlikely(option == PR_SET_NO_NEW_PRIVS || option == PR_CAPBSET_DROP) && !ret)
+		preload_give_up();
 	if (unlikely(option == PR_SET_SYSCALL_USER_DISPATCH) && !ret && preload.stack)
 		preload_trap_dispatch_changed(b);
 	return ret;

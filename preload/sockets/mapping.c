@@ -9,14 +9,20 @@
  * does in Linux. munmap() of the whole ring finds the mapping in a list and closes it; if only
  * a part is unmapped, the ring stays until the process ends. All other mappings go straight to
  * the host's kernel, because allocators are among the callers.
+ *
+ * A program that gives up the region (process/rights.c) keeps its rings, as tcpdump does that takes
+ * another user after it has begun. Their memory is used for nothing else from then on, until the
+ * stack ends.
  */
 #include "preload/preload.h"
 
 #include "guise/layout.h"
 #include "host/sys.h"
 #include "preload/locks.h"
+#include "served/client.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 /* More rings than these that a process maps at a time stay until it ends. */
 #define RINGS 64
@@ -24,12 +30,12 @@
 static struct ring {
 	uint64_t at; /* 0: none */
 	size_t length;
-	int sfd;
+	int sfd; /* or its number at the servant */
 } rings[RINGS];
 static unsigned int mapped; /* none: munmap() does not look */
 
 struct piece {
-	uint64_t address, bytes;
+	uint64_t address, bytes, frame;
 };
 
 /* The ring's block of that number: 1 if there is one, 0, or -errno. */
@@ -84,12 +90,51 @@ static int forget(uint64_t at, size_t length)
 	return sfd;
 }
 
+bool preload_has_rings(void)
+{
+	return __atomic_load_n(&mapped, __ATOMIC_RELAXED);
+}
+
+void preload_rings_stay(void)
+{
+	guise_own_lock(PRELOAD_LOCK_RINGS);
+	for (unsigned int i = 0; i < RINGS; i++)
+		if (rings[i].at && rings[i].sfd >= 0) {
+			guise_call(preload.stack, GUISE_NR_RING_MAPPED, rings[i].sfd, 0, 0, 0, 0,
+				   0);
+			rings[i].sfd = -1; /* no number of the servant's */
+		}
+	guise_own_unlock(PRELOAD_LOCK_RINGS);
+}
+
+/* A served program gets memory into which its servant copies what comes. */
+static long map_copy(int sfd, void *address, size_t length, int protection, int flags, off_t offset)
+{
+	long fd, at = -EINVAL;
+	struct stat st;
+	int number;
+
+	fd = guise_served_map(preload.stack, sfd, &number);
+	if (fd < 0)
+		return fd;
+	if (!host_sys(SYS_fstat, fd, &st) && length == (size_t)st.st_size && !offset)
+		at = host_sys(SYS_mmap, address, length, protection, flags, fd, 0);
+	host_sys(SYS_close, fd);
+	if (at < 0 && at > -4096)
+		guise_served_unmap(preload.stack, number);
+	else
+		remember(at, length, number);
+	return at;
+}
+
 static long map_ring(int sfd, void *address, size_t length, int protection, int flags, off_t offset)
 {
 	struct piece piece;
 	long at, err, number;
 	size_t all = 0;
 
+	if (preload.stack->served)
+		return map_copy(sfd, address, length, protection, flags, offset);
 	for (number = 0; (err = block(sfd, number, &piece)) > 0; number++)
 		all += piece.bytes;
 	if (err)
@@ -134,7 +179,9 @@ HOOK int munmap(void *address, size_t length)
 	if (unlikely(__atomic_load_n(&mapped, __ATOMIC_RELAXED)) && !preload_borrowed())
 		sfd = forget((uint64_t)address, length);
 	ret = host_sys(SYS_munmap, address, length);
-	if (sfd >= 0) {
+	if (sfd >= 0 && preload.stack->served) {
+		guise_served_unmap(preload.stack, sfd);
+	} else if (sfd >= 0) {
 		guise_call(preload.stack, GUISE_NR_RING_MAPPED, sfd, -1, 0, 0, 0, 0);
 		guise_call(preload.stack, GUISE_NR_close, sfd, 0, 0, 0, 0, 0);
 	}

@@ -32,14 +32,14 @@ static struct packet_sock *packet_of(u64 fd, struct file **file)
 	return ERR_PTR(-ENODEV);
 }
 
-/* Writes address and length of block `number` to piece; the blocks of the receive ring are
- * counted first. 1, or 0 when there is no such block. */
+/* Writes address and length of block `number`, and the length of a frame, to piece; the blocks of
+ * the receive ring are counted first. 1, or 0 when there is no such block. */
 long guise_ring(u64 fd, u64 number, u64 piece)
 {
 	struct packet_ring_buffer *rb;
 	struct packet_sock *po;
 	struct file *file;
-	u64 found[2];
+	u64 found[3];
 	long ret = 0;
 
 	po = packet_of(fd, &file);
@@ -52,6 +52,7 @@ long guise_ring(u64 fd, u64 number, u64 piece)
 		if (number < rb->pg_vec_len) {
 			found[0] = (unsigned long)rb->pg_vec[number].buffer;
 			found[1] = (u64)rb->pg_vec_pages * PAGE_SIZE;
+			found[2] = rb->frame_size;
 			ret = 1;
 			break;
 		}
@@ -64,11 +65,33 @@ long guise_ring(u64 fd, u64 number, u64 piece)
 	return ret;
 }
 
+/* Their pages are never given to anything else: a reference stays. */
+static void keep_for_ever(struct packet_sock *po)
+{
+	struct packet_ring_buffer *rb;
+	unsigned int i, n;
+
+	mutex_lock(&po->pg_vec_lock);
+	for (rb = &po->rx_ring; rb <= &po->tx_ring; rb++)
+		for (i = 0; rb->pg_vec && i < rb->pg_vec_len; i++)
+			for (n = 0; n < rb->pg_vec_pages; n++) {
+				char *at = rb->pg_vec[i].buffer + n * PAGE_SIZE;
+
+				get_page(is_vmalloc_addr(at) ? vmalloc_to_page(at)
+							     : virt_to_page(at));
+			}
+	mutex_unlock(&po->pg_vec_lock);
+}
+
 /*
  * While its rings are mapped they cannot be changed. The number of mappings is kept in
  * sk_user_data, which packet sockets do not use. It cannot be kept in packet_sock.mapped:
  * Linux expects that to be 0 when the socket closes, and the port does not learn that a
  * process had mappings when it ended.
+ *
+ * No change (0): the program that maps them gives up rights, and with them the rest of the
+ * region. It may keep the rings, as a program of Linux may, because the kernel does not trust
+ * what is in them. But nobody can take them back, so their memory stays a ring's.
  */
 long guise_ring_mapped(u64 fd, u64 change)
 {
@@ -78,6 +101,8 @@ long guise_ring_mapped(u64 fd, u64 change)
 	po = packet_of(fd, &file);
 	if (IS_ERR(po))
 		return PTR_ERR(po);
+	if (!change)
+		keep_for_ever(po);
 	po->sk.sk_user_data = (char *)po->sk.sk_user_data + (long)change;
 	fput(file);
 	return 0;

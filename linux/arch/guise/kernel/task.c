@@ -162,5 +162,7 @@ void *guise_user(const void __user *at, unsigned long n)
 	if (likely(!size))
 		return (void __force *)at;
 	offset = (unsigned long)at - slot->window_from;
-	return n <= size && offset <= size - n ? (void *)slot->window_at + offset : NULL;
+	if (offset > size || (n > size - offset && !IS_ENABLED(CONFIG_GUISE_PLANTED_BUG)))
+		return NULL;
+	return (void *)slot->window_at + offset;
 }
