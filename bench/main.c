@@ -21,6 +21,7 @@
 #define RUNS_MAX 99
 
 #define LOOPBACK "boot\n"
+#define SERVED   "served\nboot\n"
 #define TAP      "address eth0 " WIRE_NEAR "/24\nup eth0\n"
 
 const struct benchmark benchmarks[] = {
@@ -79,6 +80,15 @@ const struct benchmark benchmarks[] = {
 	  .floor = 1, .what = "... of sixteen" },
 	{ "mixed-rr-64", "k/s", mixed_rr_64, LOOPBACK, .hooks = true, .floor_of = RATIO_AT_LEAST,
 	  .floor = 1, .what = "... of sixty-four" },
+
+	{ "served-getppid", "ns", getppid_run, SERVED, .api = true,
+	  .what = "the cheapest call, of a program that is served" },
+	{ "served-rr", "us", rr_2procs, SERVED, .floor_of = RATIO_AT_MOST, .floor = 2,
+	  .what = "round trip of a byte over TCP on 127.0.0.1, two processes that are served" },
+	{ "served-bulk", "Gbit/s", bulk_2procs, SERVED, .floor_of = RATIO_AT_LEAST, .floor = 0.6,
+	  .what = "... 512 MiB in writes of 64 KiB" },
+	{ "served-connections", "/s", connections_lo, SERVED,
+	  .what = "... connections made and closed, one thread at both ends" },
 
 	{ "lo-rr-1thread-busy", "us", rr_1thread, LOOPBACK, .busy = true,
 	  .what = "the same six, on two processors, beside a loop that keeps one busy" },

@@ -10,8 +10,9 @@
  * channel, where one that was only expected may arrive. Whatever came: a
  * request gets at most one answer, which is well-formed; the proper ones are
  * admitted and no other; and a refusal leaves no descriptor open, no place taken
- * and no member behind. A part of the turns judges a damaged answer instead, as
- * a joiner does.
+ * and no member behind. At times those that join are to be served: then a servant is begun for
+ * them, which is expected in their place, or fails to begin. A part of the turns judges a damaged
+ * answer instead, as a joiner does.
  */
 #include "turns.h"
 
@@ -39,6 +40,8 @@ static uint64_t n_requests, n_admitted, n_refused, n_answers, n_spoken, n_arrive
 static int member[MEMBERS_MOST]; /* the joiners' ends, by the order of joining */
 static int member_proc[MEMBERS_MOST];
 static int members, baseline;
+static bool servants_begin;
+static int servant_end;
 
 /* All descriptors of a run are low: the number of those open. */
 static int open_descriptors(void)
@@ -54,6 +57,19 @@ static void make_holder(void)
 	ticket = pair[0];
 	if (guise_server_init(&server, &holder, pair[1]))
 		turns_fail(guise_error(), 0);
+}
+
+/* Starts a servant: it answers the joiner, and is to report on `end`. */
+static int serve(int channel, const struct ucred *who, int end)
+{
+	const struct guise_join_reply answer = guise_join_reply(GUISE_JOIN_DONE);
+
+	if (who->pid != getpid())
+		turns_fail("somebody else is to be served", who->pid);
+	if (!servants_begin)
+		return guise_fail(EAGAIN, "no servant");
+	servant_end = fcntl(end, F_DUPFD_CLOEXEC, 0);
+	return guise_message_send(channel, &answer, sizeof(answer), NULL, 0);
 }
 
 /* What the reaper in the kernel does with the dead. */
@@ -136,15 +152,21 @@ static int hear_answer(int channel)
 	return status;
 }
 
+/* Nobody has the other end of its channel. */
+static void bury(int proc)
+{
+	if (guise_server_hear(&server, (unsigned int)proc))
+		turns_fail("a member that hung up is heard", proc);
+	guise_server_gone(&server, (unsigned int)proc);
+	forget(proc);
+}
+
 static void leave(struct rng *r)
 {
 	int i = (int)rng_below(r, (uint32_t)members), proc = member_proc[i];
 
 	close(member[i]);
-	if (guise_server_hear(&server, (unsigned int)proc))
-		turns_fail("a member that hung up is heard", proc);
-	guise_server_gone(&server, (unsigned int)proc);
-	forget(proc);
+	bury(proc);
 	members--;
 	member[i] = member[members];
 	member_proc[i] = member_proc[members];
@@ -178,8 +200,9 @@ static void arrive(struct rng *r)
 	struct guise_proc *proc = &holder.region->procs[member_proc[i]];
 	struct guise_join_request q = { .magic = GUISE_JOIN_MAGIC,
 					.abi = GUISE_ABI,
-					.kind = rng_below(r, 5) };
-	bool good = !proc->pid && (q.kind == GUISE_JOIN_GREET || q.kind == GUISE_JOIN_ENTER);
+					.kind = rng_below(r, 6) };
+	const bool asks = q.kind == GUISE_JOIN_ENTER || q.kind == GUISE_JOIN_RISE;
+	bool good = !proc->pid && (q.kind == GUISE_JOIN_GREET || asks);
 	uint64_t refused = server.refused;
 
 	if (send(member[i], &q, sizeof(q), MSG_NOSIGNAL) != sizeof(q) ||
@@ -187,7 +210,7 @@ static void arrive(struct rng *r)
 		turns_fail("what a process says that comes ends it", i);
 	if (server.refused != refused + !good || (good && proc->pid != getpid()))
 		turns_fail("who comes is not who is expected", q.kind);
-	if ((hear_answer(member[i]) == 0) != (good && q.kind == GUISE_JOIN_ENTER))
+	if ((hear_answer(member[i]) == 0) != (good && asks))
 		turns_fail("a process that comes is not answered as it asked", q.kind);
 	n_arrived += good;
 }
@@ -203,7 +226,7 @@ static void request(struct rng *r)
 	struct guise_join_request as_sent;
 	uint8_t *bytes;
 	int sent[FDS_MOST][2], fds = 1, ret, status;
-	bool good;
+	bool good, served;
 
 	if (rng_one_in(r, 4))
 		fds = (int)rng_below(r, FDS_MOST + 1);
@@ -229,7 +252,12 @@ static void request(struct rng *r)
 		close(sent[i][0]);
 	free(bytes);
 
+	server.serve = rng_one_in(r, 3) ? serve : NULL;
+	served = good && server.serve && as_sent.kind == GUISE_JOIN_NOW;
+	server.serve_all = true;
+	servants_begin = !rng_one_in(r, 4);
 	ret = guise_server_request(&server);
+	server.serve = NULL; /* who comes to a place is a member */
 	n_requests++;
 	if (ret >= 0 && !good)
 		turns_fail("a request was admitted that must not be", ret);
@@ -240,16 +268,20 @@ static void request(struct rng *r)
 	if (guise_server_request(&server) != -EAGAIN)
 		turns_fail("a message was taken for two", (long)len);
 	status = fds && sent[0][1] >= 0 ? hear_answer(sent[0][1]) : 1;
-	if (good != (status == 0))
+	if ((good && (!served || servants_begin)) != (status == 0))
 		turns_fail("the answer is not what the holder says", status);
 	n_admitted += ret >= 0;
 	n_refused += ret < 0;
-	for (int i = ret >= 0 ? 1 : 0; i < fds; i++)
+	for (int i = ret >= 0 && !served ? 1 : 0; i < fds; i++)
 		if (sent[i][1] >= 0)
 			close(sent[i][1]);
 	if (ret < 0)
 		return;
-	member[members] = sent[0][1];
+	if (served && !servants_begin) {
+		bury(ret);
+		return;
+	}
+	member[members] = served ? servant_end : sent[0][1];
 	member_proc[members++] = ret;
 	if (members == MEMBERS_MOST)
 		leave(r);

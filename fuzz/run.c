@@ -14,12 +14,12 @@
  */
 #include "run.h"
 
+#include "console.h"
 #include "far.h"
 #include "inside.h"
 #include "watch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,11 +30,10 @@
 #define ROUND_BATCHES 48
 #define MEMORY        (64ull << 20)
 /* A batch that is not taken in after so many turns of the stack never will be. */
-#define TURNS        5000
-#define TURN_NS      1000
-#define ECHO_TRIES   200
-#define ECHO_NS      10000000
-#define CONSOLE_ROOM (1 << 20)
+#define TURNS      5000
+#define TURN_NS    1000
+#define ECHO_TRIES 200
+#define ECHO_NS    10000000
 /* What may be in use for connections, neighbours, routes and fragments. */
 #define MEMORY_LEFT (MEMORY / 1024 / 3)
 
@@ -44,7 +43,6 @@ static struct guise_stack *s;
 static struct watch *watch;
 static struct far far;
 static struct frame batch[RUN_BATCH];
-static int console;
 static uint64_t memory_at_start;
 
 __attribute__((format(printf, 1, 2))) static bool find(const char *format, ...)
@@ -254,25 +252,9 @@ static bool frames_arrive_as_sent(void)
 
 static bool kernel_is_calm(void)
 {
-	static char text[CONSOLE_ROOM + 1];
-	static const char *const alarms[] = { "WARNING:", "BUG:", "Oops", "cut here",
-					      "refcount_t" };
-	ssize_t n = read(console, text, CONSOLE_ROOM), last;
+	const char *alarm = console_alarm(report->console, sizeof(report->console));
 
-	if (n <= 0)
-		return true;
-	text[n] = '\0';
-	last = n < (ssize_t)sizeof(report->console) ? n : (ssize_t)sizeof(report->console) - 1;
-	memcpy(report->console, text + n - last, (size_t)last + 1);
-	for (size_t i = 0; i < sizeof(alarms) / sizeof(alarms[0]); i++) {
-		char *at = strstr(text, alarms[i]);
-
-		if (at) {
-			at[strcspn(at, "\n")] = '\0';
-			return find("the kernel says: %s", at);
-		}
-	}
-	return true;
+	return !alarm || find("the kernel says: %s", alarm);
 }
 
 /* Its descriptor must not stay readable, or whoever waits for it never sleeps. */
@@ -310,20 +292,17 @@ static bool examine(void)
 static bool create(void)
 {
 	struct guise_options opt = GUISE_OPTIONS_INIT;
-	int pipe_fd[2], err;
+	int err;
 
-	/* What is too much for the pipe is lost, rather than anyone stuck. */
-	if (pipe2(pipe_fd, O_NONBLOCK | O_CLOEXEC))
+	opt.console_fd = console_open();
+	if (opt.console_fd < 0)
 		return find("no pipe for the kernel's messages: %s", strerror(errno));
-	fcntl(pipe_fd[1], F_SETPIPE_SZ, CONSOLE_ROOM);
-	console = pipe_fd[0];
 	opt.name = "fuzz";
 	opt.memory = MEMORY;
 	opt.cmdline = "loglevel=5";
 	opt.simulated = wire->simulated;
 	opt.seed = report->seed;
 	opt.no_pump = 1;
-	opt.console_fd = pipe_fd[1];
 	s = guise_create(&opt, &err);
 	if (!s)
 		return find("no stack: %s", guise_error());

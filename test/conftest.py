@@ -68,12 +68,22 @@ def host(far: Namespace) -> Iterator[HostSide]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that is marked so is run a second time by a user without root: in `make check-all`, as
-    the hundred of them take minutes."""
-    marked = metafunc.definition.get_closest_marker("also_without_root")
-    if marked and "guise" in metafunc.fixturenames:
-        user = pytest.param("user", marks=pytest.mark.slow)
-        metafunc.parametrize("guise", ["root", user], indirect=True)
+    """How the programs of a test are on their stack: directly, as root's; the same as those of a
+    user without root, where the test is marked so; and served, in all of test/twin, which has whole
+    programs. What is not run directly is in `make check-all`, as it takes as long once more; some
+    tests of served programs are quick, and marked so."""
+    if "guise" not in metafunc.fixturenames:
+        return
+    definition = metafunc.definition
+    ways: list[object] = ["direct"]
+    if definition.get_closest_marker("also_without_root"):
+        ways.append(pytest.param("user", marks=pytest.mark.slow))
+    if definition.get_closest_marker("also_served"):
+        ways.append("served")
+    elif definition.path.parent.name == "twin":
+        ways.append(pytest.param("served", marks=pytest.mark.slow))
+    if len(ways) > 1:
+        metafunc.parametrize("guise", ways, indirect=True)
 
 
 @pytest.fixture
@@ -85,8 +95,9 @@ def guise(
     leftovers: Leftovers,
 ) -> Iterator[GuiseSide]:
     """A stack of guise, on a tap in far; or that of a user without root, through passt."""
-    if getattr(request, "param", "root") == "root":
-        yield GuiseSide(far, run_dir)
+    way = getattr(request, "param", "direct")
+    if way != "user":
+        yield GuiseSide(far, run_dir, *(["--served"] if way == "served" else []))
         return
     user = User(tmp_path / "home")
     make_way_out(far)

@@ -87,6 +87,14 @@ def test_process_trees_are_measured_beside_the_host() -> None:
         assert result["guise"] > 0 and result["host"] > 0, result
 
 
+def test_served_programs_are_measured_beside_the_host() -> None:
+    names = ["served-getppid", "served-rr", "served-bulk", "served-connections"]
+    report = json.loads(run([GUISE, "bench", "--json", "--runs", "1", *names]).expect().text)
+    assert [result["name"] for result in report["results"]] == names
+    for result in report["results"]:
+        assert result["guise"] > 0 and result["host"] > 0, result
+
+
 def test_what_takes_the_preload_library_is_not_measured_without() -> None:
     done = run([GUISE, "bench", "--json", "--api", "--runs", "1", "accept-rate", "fork", "join"])
     report = json.loads(done.expect().text)

@@ -119,7 +119,7 @@ def machine(far: Namespace, request: pytest.FixtureRequest) -> Iterator[Machine]
 def general(text: str) -> str:
     """Without what is this machine's own."""
     text = text.replace(platform.release(), "RELEASE").replace(str(GUISE.parent), "BUILD")
-    text = re.sub(r"^ok +tracing: .*\n", "", text, flags=re.M)
+    text = re.sub(r"^ok +(tracing|isolation): .*\n", "", text, flags=re.M)
     text = re.sub(r"^note passt: this passt is Debian 12's.*\n.*\n", "", text, flags=re.M)
     return re.sub(r"\buser \d+ has", "user UID has", text)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from topology.content import blob
+from topology.holders import wardens
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.process import DEADLINE, Process
@@ -162,7 +163,7 @@ def kill(pid: int) -> None:
 
 
 def holder_of(guise: GuiseSide) -> int:
-    (holder,) = guise.far.processes("guise-holder")
+    (holder,) = wardens(guise.far)
     return holder
 
 
@@ -248,9 +249,9 @@ def test_a_stack_lives_on_when_the_holder_of_another_is_killed(
     """What both needed of the host is left to the one that still needs it."""
     with waiting(guise, []):
         other = GuiseSide(far, guise.run_dir, number=3)
-        before = set(far.processes("guise-holder"))
+        before = set(wardens(far))
         with other.serve(*WAIT, says="ready"):
-            (holder,) = set(far.processes("guise-holder")) - before
+            (holder,) = set(wardens(far)) - before
             kill(holder)
         clean_up(guise)
         assert far.reaches(guise.address, 5000)

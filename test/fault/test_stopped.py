@@ -9,6 +9,7 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+from topology.holders import carrier_of, wardens
 from topology.namespace import Word
 from topology.process import Process
 from topology.side import DENY, PYTHON, GuiseSide, program, wait_until_says
@@ -64,8 +65,8 @@ def test_nobody_waits_for_a_stopped_one_that_was_woken(guise: GuiseSide) -> None
     """The holder, which watches the tap, has a bell before it that the stopped one has not seen."""
     with guise.start(*STOPPED, "woken", str(THREADS), stdin=PIPE) as process:
         wait_until_says(process, "stopped")
-        (holder,) = guise.far.processes("guise-holder")
-        assert share_of_a_processor(holder, 1) < 0.1
+        (warden,) = wardens(guise.far)
+        assert share_of_a_processor(carrier_of(warden), 1) < 0.1
         go_on(process)
         done = process.finish().expect()
     assert done.text.endswith("y" * THREADS + "\n"), done

@@ -2,7 +2,8 @@
 """Fuzzers. Of the receive paths: a bounded number of frames over each link finds nothing in the
 kernel that is shipped, and soon finds the bug in one that was built with it. Of what the host side
 reads: the ring of a pair, requests to join, the messages that bring bells, the plan and the texts
-in it."""
+in it. Of what served programs do: their ring, with the kernel that is shipped and with the one
+with the bug, and messages to their servants."""
 
 from __future__ import annotations
 
@@ -17,8 +18,11 @@ LINK_FUZZ = BUILD / "unit" / "fuzz" / "link_fuzz"
 RING_FUZZ = BUILD / "unit" / "fuzz" / "ring_fuzz"
 STREAM_FUZZ = BUILD / "unit" / "fuzz" / "stream_fuzz"
 JOIN_FUZZ = BUILD / "unit" / "fuzz" / "join_fuzz"
+SERVED_RING_FUZZ = BUILD / "unit" / "fuzz" / "served_ring_fuzz"
+SERVED_JOIN_FUZZ = BUILD / "unit" / "fuzz" / "served_join_fuzz"
 BELLS_FUZZ = BUILD / "unit" / "fuzz" / "bells_fuzz"
 PLAN_FUZZ = BUILD / "unit" / "fuzz" / "plan_fuzz"
+WARDEN_FUZZ = BUILD / "unit" / "fuzz" / "warden_fuzz"
 NAMES_FUZZ = BUILD / "unit" / "fuzz" / "names_fuzz"
 KERNEL = BUILD / "guise-kernel"
 PLANTED = BUILD / "guise-kernel-planted"
@@ -98,6 +102,45 @@ def test_anything_may_be_sent_to_a_holder_and_only_requests_are_admitted() -> No
     assert sum_of["admitted"] > 500
     assert sum_of["refused"] > 2_000
     assert sum_of["spoken"] > 500
+
+
+def test_any_message_may_come_to_a_warden_and_it_does_what_it_may() -> None:
+    done = run([WARDEN_FUZZ, "--turns", "20000"]).expect()
+    print(done.text)
+    sum_of = sums(done)
+    assert sum_of["refused"] + sum_of["done"] == 20_000
+    assert sum_of["refused"] > 5_000
+    assert sum_of["done"] > 1_000
+    assert sum_of["given"] > 100
+
+
+def test_anything_may_be_in_a_ring_and_its_servant_lives() -> None:
+    done = run([SERVED_RING_FUZZ, "--turns", "5000"]).expect()
+    print(done.text)
+    sum_of = sums(done)
+    assert sum_of["calls"] > 5_000
+    assert sum_of["done"] > 500
+    assert sum_of["faults"] > 100
+    assert sum_of["refused"] > 500
+    # Each examination: servant, memory, an honest program's connection.
+    assert sum_of["examined"] == 100
+    assert sum_of["servants"] > 10
+
+
+def test_a_planted_bug_of_the_ring_is_found() -> None:
+    planted = {"GUISE_KERNEL": str(PLANTED)}
+    done = run([SERVED_RING_FUZZ, "--turns", "100000"], env=planted).expect(1)
+    assert re.search(r"^FOUND .* memory after the ring was written", done.text, re.M), done
+
+
+def test_anything_may_be_sent_to_a_servant_and_only_proper_messages_are_answered() -> None:
+    done = run([SERVED_JOIN_FUZZ, "--turns", "8000"]).expect()
+    print(done.text)
+    sum_of = sums(done)
+    assert sum_of["messages"] == 8_000
+    assert sum_of["messages"] > sum_of["proper"] > 3_000
+    assert sum_of["places"] > sum_of["entered"] > 50
+    assert sum_of["examined"] == 200
 
 
 def test_any_message_may_come_to_a_process_and_only_proper_ones_bring_bells() -> None:

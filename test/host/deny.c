@@ -46,10 +46,13 @@ static const struct {
 	{ "statx", SYS_statx },
 	{ "memfd_create", SYS_memfd_create },
 	{ "mmap", SYS_mmap },
+	{ "mount", SYS_mount },
 	{ "prctl", SYS_prctl },
 	{ "ptrace", SYS_ptrace },
+	{ "seccomp", SYS_seccomp },
 	{ "socket", SYS_socket },
 	{ "recvmsg", SYS_recvmsg },
+	{ "unshare", SYS_unshare },
 };
 
 static const struct {

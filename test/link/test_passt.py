@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from topology.content import Content
+from topology.holders import wardens
 from topology.killing import kill_clients
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
@@ -68,7 +69,7 @@ def test_passt_ends_with_the_stack_whoever_is_killed(user: UserSide, victim: str
         wait_until_says(process, "runs")
         assert len(passts(user.far)) == 1
         if victim != "program":
-            for pid in user.far.processes("guise-holder"):
+            for pid in wardens(user.far):
                 os.kill(pid, signal.SIGKILL)
             # A signal is lost if the holder is killed before it has passed it on.
             eventually(lambda: not user.far.processes("guise-holder"), "the holder is gone")

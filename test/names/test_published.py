@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from topology.exhausted import descriptors, no_descriptor_left, sleeps_for_long
+from topology.holders import carrier_of, wardens
 from topology.namespace import Namespace
 from topology.process import DEADLINE, eventually
 from topology.side import PYTHON, GuiseSide, wait_until_says
@@ -108,7 +109,8 @@ def test_a_connection_waits_while_the_holder_has_no_descriptor(
 
     with guise.start(PYTHON, "-c", script, options=["-p", "8080:80"]) as program:
         wait_until_says(program, "ready")
-        [holder] = far.processes("guise-holder")
+        [warden] = wardens(far)
+        holder = carrier_of(warden)
         before = descriptors(holder)
         # The port listens as soon as the holder has seen the server.
         with far.socket() as client:

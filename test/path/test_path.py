@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from topology.content import blob
+from topology.holders import wardens
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.ping import PATIENT, numbers
@@ -135,7 +136,7 @@ def test_taps_are_gone_when_its_holder_is_killed(
 ) -> None:
     before = other.interfaces()
     with path(far, other, run_dir) as process:
-        (holder,) = far.processes("guise-holder")
+        (holder,) = wardens(far)
         os.kill(holder, signal.SIGKILL)
         done = process.finish()
         assert done.status == 125 and "did not last" in done.errors, done

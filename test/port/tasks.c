@@ -4,6 +4,7 @@
  *
  *	tasks N		starts up to N threads, each of which makes a socket and keeps it, until
  *			one gets none. Prints how many have one, and what that one was told
+ *	tasks N stay	the same, and stays until its standard input ends
  */
 #include <errno.h>
 #include <pthread.h>
@@ -51,5 +52,7 @@ int main(int argc, char **argv)
 	else
 		printf("%d %s\n", started - !!error, error ? strerrorname_np(error) : "all");
 	fflush(stdout);
+	while (argc > 2 && read(0, &(char){ 0 }, 1) > 0)
+		;
 	_exit(0);
 }

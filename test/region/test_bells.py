@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from topology.holders import carrier_of
 from topology.process import Process, eventually, run
 from topology.side import BUILD, GUISE, wait_until_says
 
@@ -98,10 +99,13 @@ def test_sleepers_wake_without_their_holder_later(crowd: Crowd) -> None:
 def test_sleepers_wake_while_their_holder_is_stopped(crowd: Crowd, turns: int) -> None:
     for _ in range(turns):
         crowd.turn()
-    os.kill(crowd.holder, signal.SIGSTOP)
+    both = [crowd.holder, carrier_of(crowd.holder)]
+    for pid in both:
+        os.kill(pid, signal.SIGSTOP)
     try:
         for _ in range(3):
             crowd.turn()
     finally:
-        os.kill(crowd.holder, signal.SIGCONT)
+        for pid in both:
+            os.kill(pid, signal.SIGCONT)
     crowd.turn()

@@ -8,12 +8,13 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from topology.exhausted import processor_share
+from topology.holders import carrier_of
 from topology.namespace import Word
 from topology.process import DEADLINE, Process, run
 from topology.side import BUILD, DENY, PYTHON, program, wait_until_says
@@ -42,14 +43,14 @@ class Holder:
 
 
 @contextlib.contextmanager
-def holding(plan: str | bytes, *before: Word) -> Iterator[Holder]:
+def holding(plan: str | bytes, *before: Word, keep: Iterable[int] = ()) -> Iterator[Holder]:
     ticket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     status, report = socket.socketpair()
     reader, writer = os.pipe()
     fds = {"--plan": reader, "--ticket": theirs.fileno(), "--status": report.fileno()}
     words = [word for name, fd in fds.items() for word in (name, str(fd))]
     process = subprocess.Popen(
-        [*before, BUILD / "guise-holder", *words], pass_fds=list(fds.values())
+        [*before, BUILD / "guise-holder", *words], pass_fds=[*fds.values(), *keep]
     )
     try:
         os.close(reader)
@@ -142,13 +143,34 @@ def test_a_holder_whose_threads_are_stopped_ends_and_undoes(tmp_path: Path) -> N
     plan = f"undo {undo} {journal}\nup lo\nrelay 169.254.77.1 127.0.0.1\n"
     with holding(plan) as holder:
         assert holder.line() == "ready"
-        with Process([PYTHON, program("stopper.py"), str(holder.process.pid)]) as stopper:
+        with Process(
+            [PYTHON, program("stopper.py"), str(carrier_of(holder.process.pid))]
+        ) as stopper:
             wait_until_says(stopper, "stopped")
             assert int(stopper.said().text.split()[1]) >= 2
             holder.ticket.close()
             assert holder.line() is None, "it has no summary"
             assert journal.read_text() == "undo\n"
         assert holder.ends() == 1
+
+
+def test_what_undoes_inherits_nothing(tmp_path: Path) -> None:
+    """Neither what the holder was given, such as the control socket, nor what was left open."""
+    undo, journal = tmp_path / "undo", tmp_path / "journal"
+    # The last one is that of the folder itself.
+    undo.write_text('#!/bin/bash\necho $(ls /proc/self/fd) >"$2"\n')
+    undo.chmod(0o755)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with listener, open("/dev/null", "rb") as left:
+        listener.bind(str(tmp_path / "control"))
+        listener.listen()
+        plan = f"undo {undo} {journal}\ncontrol fd={listener.fileno()} {tmp_path}/control\nboot\n"
+        with holding(plan, keep=[listener.fileno(), left.fileno()]) as holder:
+            assert holder.line() == "ready"
+            holder.ticket.close()
+            assert (holder.line() or "").startswith("summary ")
+            assert holder.ends() == 0
+    assert journal.read_text().split() == ["0", "1", "2", "3"]
 
 
 def test_what_undoes_has_a_deadline(tmp_path: Path) -> None:
@@ -187,5 +209,7 @@ def test_a_holder_whose_host_has_no_memory_for_a_message_waits() -> None:
     with holding(PLAN, DENY, "recvmsg=ENOMEM", "--") as holder:
         assert holder.line() == "ready"
         holder.ticket.send(b"x")
+        carrier = carrier_of(holder.process.pid)
+        assert processor_share(carrier) < 0.1
         assert processor_share(holder.process.pid) < 0.1
         holder.ticket.close()

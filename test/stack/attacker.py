@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A user who wants to get onto root's stack, or to have root's next command do something for him.
+"""A user who tries to get onto root's stack, and to have root's next command act for that user.
 
     attacker.py try COUNT SEED HOLDER MEMBER   says "gained WHAT" for each attempt that succeeds,
                                                and at the end how often each kind was tried
-    attacker.py lie FOLDER                     is the holder of a stack, in a folder of his own, and
+    attacker.py lie FOLDER                     is the holder of a stack, in its own folder, and
                                                says what it is asked
 
 It runs as that user; test_root_among_users.py starts it, and is root."""
@@ -116,7 +116,7 @@ class Attacker:
         return "root's folder"
 
     def squat_a_folder(self) -> str:
-        """Where root's guise will look next; whatever lies there was his before, too."""
+        """Where root's guise will look next; what lies there was made by this user, too."""
         for folder in (FALLBACK, OWN):
             clear(folder)
             kind = self.random.randrange(6)

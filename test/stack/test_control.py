@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from topology.exhausted import no_descriptor_left, processor_share
+from topology.holders import carrier_of
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace, Word
 from topology.process import DEADLINE, Process, eventually, run
@@ -195,7 +196,7 @@ def test_stranger_is_refused_with_a_sentence(stack: Run) -> None:
 def test_who_asks_a_holder_without_descriptors_is_told(stack: Run) -> None:
     """No client waits for a free descriptor, and the holder does not use a processor all the time
     meanwhile."""
-    with no_descriptor_left(stack.ls()[0]["holder"]):
+    with no_descriptor_left(carrier_of(stack.ls()[0]["holder"])):
         for _ in range(3):
             with stack.connect() as client:
                 assert client.recv(500).startswith(b"error the stack's holder has no descriptor")
@@ -204,7 +205,7 @@ def test_who_asks_a_holder_without_descriptors_is_told(stack: Run) -> None:
 
 def test_a_holder_that_cannot_even_refuse_waits(stack: Run) -> None:
     """As where another thread took its spare descriptor, or the host has no memory."""
-    holder = stack.ls()[0]["holder"]
+    holder = carrier_of(stack.ls()[0]["holder"])
     with no_descriptor_left(holder, 3), stack.connect() as client:
         assert processor_share(holder) < 0.1
         client.setblocking(False)
@@ -247,7 +248,7 @@ def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
 
 def test_stack_that_stands_still_is_listed_all_the_same(stack: Run) -> None:
     """The holder reports what it knows although the stack's kernel does not answer."""
-    holder = stack.ls()[0]["holder"]
+    holder = carrier_of(stack.ls()[0]["holder"])
     os.kill(holder, signal.SIGSTOP)
     try:
         [found] = stack.ls()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from topology.holders import carrier_of
 from topology.named import ALONE, OWN_ADDRESS, SERVE, Named
 from topology.process import Finished, Process, eventually, run
 from topology.side import GUISE, PYTHON, wait_until_says
@@ -489,10 +490,14 @@ def test_completion_knows_the_stacks(named: Named, shell: str) -> None:
     assert "westwood\n" in named.call("__complete", "run", "--cc", "").expect().text
 
 
-def test_down_ends_a_stopped_holder_by_force(named: Named) -> None:
+@pytest.mark.parametrize("which", ["warden", "carrier", "both"])
+def test_down_ends_a_stopped_holder_by_force(named: Named, which: str) -> None:
     named.up()
     [stack] = named.ls().values()
-    os.kill(stack["holder"], signal.SIGSTOP)
+    warden = stack["holder"]
+    carrier = carrier_of(warden)
+    for pid in {"warden": [warden], "carrier": [carrier], "both": [warden, carrier]}[which]:
+        os.kill(pid, signal.SIGSTOP)
     done = named.call("down", "web").expect()
     assert "does not answer" in done.errors and "it was killed" in done.errors, done
     assert not named.ls()

@@ -29,6 +29,13 @@ LONG = ["test_socketserver", "test_ssl", "test_asyncio"]
 TREES = ["test_subprocess", "test_multiprocessing_fork", "test_multiprocessing_spawn"]
 TREES += ["test_multiprocessing_forkserver", "test_concurrent_futures", "test_signal", "test_posix"]
 
+# How the programs are on their stack; test_suite is quick only for those that call it directly.
+DIRECT: tuple[str, ...] = ()
+SERVED: tuple[str, ...] = ("--served",)
+BOTH = [pytest.param(DIRECT, id="direct"), pytest.param(SERVED, id="served")]
+QUICKLY = [pytest.param(DIRECT, id="direct")]
+QUICKLY += [pytest.param(SERVED, id="served", marks=pytest.mark.slow)]
+
 # A case that has been silent for so many seconds hangs; no case waits for so long by itself.
 SILENCE = 240.0
 
@@ -115,10 +122,15 @@ def summary(found: Outcomes) -> str:
 
 
 def run_beside_the_host(
-    suite: str, far: Namespace, run_dir: Path, tmp_path: Path, user: User | None = None
+    suite: str,
+    far: Namespace,
+    run_dir: Path,
+    tmp_path: Path,
+    options: Sequence[str] = DIRECT,
+    user: User | None = None,
 ) -> None:
     command: list[Word] = [PYTHON, str(HERE / "cases.py"), suite]
-    guise: list[Word] = [GUISE, "run", "-v", "--link", "none", "--", *command]
+    guise: list[Word] = [GUISE, "run", "-v", "--link", "none", *options, "--", *command]
     home = user.home if user else None
     if user:
         command, guise = user.command(*command), user.command(*guise)
@@ -144,24 +156,36 @@ def suites_are_there() -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("options", QUICKLY)
 @pytest.mark.parametrize("suite", QUICK)
 def test_suite(
-    suite: str, far: Namespace, run_dir: Path, leftovers: Leftovers, tmp_path: Path
+    suite: str,
+    options: Sequence[str],
+    far: Namespace,
+    run_dir: Path,
+    leftovers: Leftovers,
+    tmp_path: Path,
 ) -> None:
     del leftovers  # looks after the test
     suites_are_there()
-    run_beside_the_host(suite, far, run_dir, tmp_path)
+    run_beside_the_host(suite, far, run_dir, tmp_path, options)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize("options", BOTH)
 @pytest.mark.parametrize("suite", LONG + TREES)
 def test_long_suite(
-    suite: str, far: Namespace, run_dir: Path, leftovers: Leftovers, tmp_path: Path
+    suite: str,
+    options: Sequence[str],
+    far: Namespace,
+    run_dir: Path,
+    leftovers: Leftovers,
+    tmp_path: Path,
 ) -> None:
     del leftovers  # looks after the test
     suites_are_there()
-    run_beside_the_host(suite, far, run_dir, tmp_path)
+    run_beside_the_host(suite, far, run_dir, tmp_path, options)
 
 
 @pytest.mark.slow
@@ -175,7 +199,7 @@ def test_suite_without_root(
     suites_are_there()
     user = User(tmp_path / "home")
     with user.shares(tmp_path):
-        run_beside_the_host(suite, far, run_dir, tmp_path, user)
+        run_beside_the_host(suite, far, run_dir, tmp_path, user=user)
 
 
 def test_comparison_finds_every_difference() -> None:

@@ -161,6 +161,7 @@ PROOF = re.compile(
     r"^(?:guise: )?(?P<cc>\w+) "
     r"(?P<reach>on the wire|as far as passt|within the stack \(no link\)), "
     r"(?P<programs>(?:\d+ programs?|programs in a namespace)(?:, \d+ programs?)?), "
+    r"(?:(?P<direct>\d+) members? direct and (?P<served>\d+) served, )?"
     r"(?P<connections>\d+) connections?, "
     r"(?P<escaped>\d+) sockets? escaped to the host\n",
     re.MULTILINE,
@@ -180,6 +181,7 @@ def without_proof(finished: Finished, options: Sequence[str]) -> Finished:
     assert line["escaped"] == "0", finished
     cc = options[options.index("--cc") + 1] if "--cc" in options else "cubic"
     assert line["cc"] == cc, finished
+    assert (line["direct"] == "0") == ("--served" in options), finished
     return replace(finished, stderr=PROOF.sub("", finished.errors).encode())
 
 

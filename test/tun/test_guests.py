@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from topology.content import Content
 from topology.ends import each_end_comes_by_itself
+from topology.holders import wardens
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.process import eventually
@@ -548,7 +549,7 @@ def test_without_its_holder_nothing_gets_out(far: Namespace, tun: GuiseSide) -> 
         words = [PYTHON, "-c", script, tun.peer, str(server.getsockname()[1])]
         with tun.start(*words, stdin=subprocess.PIPE) as client:
             wait_until_says(client, "ready")
-            (holder,) = far.processes("guise-holder")
+            (holder,) = wardens(far)
             os.kill(holder, 9)
             eventually(lambda: not far.processes("guise-holder"), "the holder is gone")
             assert client.stdin

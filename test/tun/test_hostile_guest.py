@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from topology.holders import carrier_of, wardens
 from topology.namespace import Namespace
 from topology.process import DEADLINE, Process, eventually
 from topology.side import PYTHON, GuiseSide, wait_until_says
@@ -109,10 +110,11 @@ def test_a_flood_of_requests_starves_nobody(
             wait_until_says(guest, "flooded")
             [stack] = json.loads(tun.call("ls", "--json").expect().text)
             assert stack["sockets"] >= 0, stack
-            [holder] = far.processes("guise-holder")
+            [warden] = wardens(far)
+            carrier = carrier_of(warden)
             go_on(guest)
             wait_until_says(guest, "resting")
-            eventually(lambda: at_rest(holder), "the holder is at rest")
+            eventually(lambda: at_rest(carrier) and at_rest(warden), "the holder is at rest")
             go_on(guest)
             connection, _ = server.accept()
             with connection:

@@ -106,6 +106,7 @@ def test_server_with_clients_on_its_own_stack_and_elsewhere(
     assert serve(guise) == on_host
 
 
+@pytest.mark.also_served
 def test_clients(
     host: HostSide, guise: GuiseSide, far: Namespace, repository: Path, tmp_path: Path
 ) -> None:

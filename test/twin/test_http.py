@@ -16,6 +16,7 @@ def location(side: Side, content: Content, family: str) -> str:
     return f"http://{peer}:{content.port}"
 
 
+@pytest.mark.also_served
 @pytest.mark.also_without_root
 @FAMILIES
 def test_curl_downloads(host: HostSide, guise: GuiseSide, content: Content, family: str) -> None:

@@ -19,6 +19,7 @@ def of_family(family: str, address: str, address6: str) -> str:
     return address if family == "4" else address6
 
 
+@pytest.mark.also_served
 @FAMILIES
 def test_client(host: HostSide, guise: GuiseSide, far: Namespace, family: str) -> None:
     def exchange(side: Side) -> tuple[str, str]:

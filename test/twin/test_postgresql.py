@@ -29,6 +29,7 @@ def psql(side: Side, command: str, stdin: bytes | None = None) -> bytes:
     return side.run(*words, stdin=stdin, env=env).expect().stdout
 
 
+@pytest.mark.also_served
 def test_rows_go_there_and_come_back(
     host: HostSide, guise: GuiseSide, postgres: Process, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ def test_urllib_downloads(host: HostSide, guise: GuiseSide, content: Content) ->
     assert fetch(guise) == on_host
 
 
+@pytest.mark.also_served
 def test_http_server_serves_several_clients_at_once(
     host: HostSide, guise: GuiseSide, far: Namespace, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ def test_benchmark_runs_against_a_server(host: HostSide, guise: GuiseSide, far: 
         assert measure(guise) == on_host
 
 
+@pytest.mark.also_served
 def test_server_keeps_what_it_is_given(host: HostSide, guise: GuiseSide, far: Namespace) -> None:
     value = blob(4 << 20)
 

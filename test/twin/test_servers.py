@@ -90,6 +90,7 @@ def open_folder(tmp_path: Path) -> Iterator[Path]:
         run(["rm", "-r", folder]).expect()
 
 
+@pytest.mark.also_served
 def test_nginx_reloads_and_ends_with_no_request_failed(
     host: HostSide, guise: GuiseSide, open_folder: Path
 ) -> None:
@@ -168,6 +169,7 @@ def test_gunicorn_serves_with_two_workers(
     assert serve(guise) == on_host
 
 
+@pytest.mark.also_served
 def test_sshd_takes_a_file_and_runs_a_command(
     host: HostSide, guise: GuiseSide, far: Namespace, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def test_whom_root_makes_is_on_the_stack(
     assert fetch(guise, TOGETHER) == on_host
 
 
+@pytest.mark.also_served
 def test_whom_a_user_makes_is_not_and_that_is_said(
     guise: GuiseSide, machine: list[Word], tmp_path: Path
 ) -> None:

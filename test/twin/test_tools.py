@@ -5,6 +5,7 @@ sockets, nstat counts, sysctl reads and sets, tcpdump reads its ring, ls lists i
 import re
 import subprocess
 
+import pytest
 from topology.side import PYTHON, GuiseSide, HostSide, Side, program
 
 CAPTURE = """
@@ -55,6 +56,7 @@ def test_sysctl_reads_sets_and_lists(host: HostSide, guise: GuiseSide) -> None:
     assert use(guise) == on_host
 
 
+@pytest.mark.also_served
 def test_tcpdump_reads_through_its_ring(host: HostSide, guise: GuiseSide) -> None:
     def capture(side: Side) -> list[str]:
         says = side.run("mktemp").expect().text.strip()

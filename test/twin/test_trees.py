@@ -45,6 +45,7 @@ def test_server_that_forks_for_each_connection(
         assert serve(guise, what) == on_host
 
 
+@pytest.mark.also_served
 def test_shell_with_background_jobs_and_pipelines(
     host: HostSide, guise: GuiseSide, content: Content, tmp_path: Path
 ) -> None:
