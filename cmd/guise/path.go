@@ -193,7 +193,7 @@ func layPath(p *plan.Path, ends []plan.End, stop <-chan os.Signal) (*holder.Hold
 		}
 		taps = append(taps, device)
 	}
-	h, _, err := raise(p.Plan(holder.FirstLinkFD), taps, holder.Member, stop)
+	h, err := raise(p.Plan(holder.FirstLinkFD), taps, holder.Member, stop)
 	return h, err
 }
 

@@ -328,12 +328,12 @@ func (s *settings) prepare(socket *holder.Socket, stop <-chan os.Signal) (h *hol
 	if s.namespace != nil {
 		defer s.namespace.Tun.Close()
 	}
-	h, pid, err := raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files(), guests), s.who, stop)
+	h, err = raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files(), guests), s.who, stop)
 	if err != nil {
 		return nil, errors.Join(err, host.Undo())
 	}
 	socket.Close()
-	if err := host.HandOver(pid); err != nil {
+	if err := host.HandOver(h.PID); err != nil {
 		return nil, errors.Join(err, abandon(h))
 	}
 	return h, nil

@@ -20,17 +20,16 @@ const lastWords = 5 * time.Second
 
 // raise has a holder build the stack of the plan, and returns once it is
 // built. When it cannot be, the holder has ended.
-func raise(p *plan.Plan, links []*os.File, who holder.Who, stop <-chan os.Signal) (*holder.Holder, int, error) {
+func raise(p *plan.Plan, links []*os.File, who holder.Who, stop <-chan os.Signal) (*holder.Holder, error) {
 	h, err := holder.Start(p.Text(), links, who)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	pid, err := h.Wait(stop)
-	if err != nil {
+	if err := h.Wait(stop); err != nil {
 		lower(h)
-		return nil, 0, explainBuild(p, err)
+		return nil, explainBuild(p, err)
 	}
-	return h, pid, nil
+	return h, nil
 }
 
 // lower gives the stack up, and waits until its holder has ended.

@@ -40,6 +40,8 @@ type Holder struct {
 	// is a guest, a pipe that only says that it is there. The stack lasts while it has members or
 	// copies of it.
 	Ticket *os.File
+	// PID is the holder's, which is no child of this process.
+	PID int
 
 	reports <-chan report
 }
@@ -89,6 +91,12 @@ func Start(plan string, links []*os.File, who Who) (h *Holder, err error) {
 	}
 	defer say.Close()
 	h = &Holder{Ticket: ours, reports: listen(hear)}
+	defer func() {
+		if err != nil {
+			ours.Close()
+			h, err = nil, fmt.Errorf("cannot start %s: %w", program, err)
+		}
+	}()
 
 	files := append([]*os.File{planFile, its, say}, links...)
 	cmd := exec.Command(self, Spawn, program, strconv.Itoa(len(files)), string(who))
@@ -96,11 +104,11 @@ func Start(plan string, links []*os.File, who Who) (h *Holder, err error) {
 	cmd.ExtraFiles = files
 	// A session of its own, so that Ctrl-C in the terminal goes to the program alone.
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true}
-	if err := cmd.Run(); err != nil {
-		h.Ticket.Close()
-		return nil, fmt.Errorf("cannot start %s: %w", program, err)
+	pid, err := cmd.Output()
+	if err == nil {
+		h.PID, err = strconv.Atoi(string(pid))
 	}
-	return h, nil
+	return h, err
 }
 
 // note is a part of the holder's command line, where users find it: when a debugger is refused,
@@ -109,7 +117,8 @@ func Start(plan string, links []*os.File, who Who) (h *Holder, err error) {
 const note = "traces the programs of its stack; guise detach PID lets a debugger at one"
 
 // RunSpawn runs in the process between guise and the holder. args are the path of
-// the holder, how many descriptors it gets, from number 3 on, and what the second of them is.
+// the holder, how many descriptors it gets, from number 3 on, and what the second of them is. It
+// writes the holder's pid.
 func RunSpawn(args []string) error {
 	if len(args) != 3 {
 		return errors.New("this command is guise's own")
@@ -126,9 +135,12 @@ func RunSpawn(args []string) error {
 	for fd := planFD; fd < planFD+count; fd++ {
 		files = append(files, os.NewFile(uintptr(fd), "inherited"))
 	}
-	_, err = os.StartProcess(args[0], []string{args[0],
+	process, err := os.StartProcess(args[0], []string{args[0],
 		"--plan", strconv.Itoa(planFD), args[2], strconv.Itoa(ticketFD), "--status", strconv.Itoa(statusFD), "--note", note},
 		&os.ProcAttr{Dir: "/", Env: holderEnvironment(os.Environ()), Files: files})
+	if err == nil {
+		fmt.Print(process.Pid)
+	}
 	return err
 }
 

@@ -3,7 +3,7 @@
 package holder
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,16 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// report is a line that the holder wrote, with the pid of the writer, which the host's
-// kernel adds: the holder is not a child of guise, so guise learns its pid from this. The
-// last report has an error; io.EOF means that nothing failed.
+// report is a line that the holder wrote. The last report has an error; io.EOF means that
+// nothing failed.
 type report struct {
 	line string
-	pid  int
 	err  error
 }
 
@@ -43,54 +39,23 @@ func (i Interrupted) Error() string { return i.Signal.String() }
 
 // listen reads the holder's reports until it has ended.
 func listen(status *os.File) <-chan report {
-	fd := int(status.Fd())
-	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
 	// Room for all reports, so that this never waits for a receiver: there are at
 	// most two lines, and the end.
 	reports := make(chan report, 16)
 	go func() {
 		defer close(reports)
 		defer status.Close()
-		var text []byte
+		in := bufio.NewReader(status)
 		for {
-			buffer, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
-			n, controlLength, _, _, err := unix.Recvmsg(fd, buffer, control, 0)
-			if err == unix.EINTR {
-				continue
-			}
-			if err == nil && n == 0 {
-				err = io.EOF
-			}
+			line, err := in.ReadString('\n')
 			if err != nil {
 				reports <- report{err: err}
 				return
 			}
-			pid := writer(control[:controlLength])
-			text = append(text, buffer[:n]...)
-			for {
-				line, rest, whole := bytes.Cut(text, []byte{'\n'})
-				if !whole {
-					break
-				}
-				text = rest
-				reports <- report{line: string(line), pid: pid}
-			}
+			reports <- report{line: strings.TrimSuffix(line, "\n")}
 		}
 	}()
 	return reports
-}
-
-func writer(control []byte) int {
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return 0
-	}
-	for _, m := range messages {
-		if credentials, err := unix.ParseUnixCredentials(&m); err == nil {
-			return int(credentials.Pid)
-		}
-	}
-	return 0
 }
 
 // next returns the next report, unless a signal comes or the time is over before.
@@ -112,30 +77,30 @@ func (h *Holder) next(patience <-chan time.Time, stop <-chan os.Signal) report {
 // seconds on a machine that swaps.
 const readyTime = 60 * time.Second
 
-// Wait waits until the stack is built, and returns the holder's pid, or a *BuildError
-// with the reason of a failure. A signal on stop ends the wait.
-func (h *Holder) Wait(stop <-chan os.Signal) (pid int, err error) {
+// Wait waits until the stack is built, or returns a *BuildError with the reason of a failure.
+// A signal on stop ends the wait.
+func (h *Holder) Wait(stop <-chan os.Signal) error {
 	r := h.next(time.After(readyTime), stop)
 	switch {
 	case errors.Is(r.err, io.EOF):
-		return 0, fmt.Errorf("%s ended before the stack was ready, without a reason", Program)
+		return fmt.Errorf("%s ended before the stack was ready, without a reason", Program)
 	case errors.Is(r.err, ErrTime):
-		return 0, fmt.Errorf("%s did not have the stack ready within %v", Program, readyTime)
+		return fmt.Errorf("%s did not have the stack ready within %v", Program, readyTime)
 	case r.err != nil:
-		return 0, r.err
+		return r.err
 	case r.line == "ready":
-		return r.pid, nil
+		return nil
 	}
 	word, rest, _ := strings.Cut(r.line, " ")
 	if word != "error" {
-		return 0, fmt.Errorf("%s reported %q, which this guise does not know; are both of one version?", Program, r.line)
+		return fmt.Errorf("%s reported %q, which this guise does not know; are both of one version?", Program, r.line)
 	}
 	number, reason, _ := strings.Cut(rest, ":")
 	n, err := strconv.Atoi(number)
 	if err != nil {
-		return 0, &BuildError{Reason: rest}
+		return &BuildError{Reason: rest}
 	}
-	return 0, &BuildError{Line: n, Reason: strings.TrimSpace(reason)}
+	return &BuildError{Line: n, Reason: strings.TrimSpace(reason)}
 }
 
 // Summary waits until the stack has ended, and returns its summary, or ErrTime if

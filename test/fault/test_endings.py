@@ -4,6 +4,7 @@ sysctl change, journal or process is left. The guise fixture looks for all of th
 test; here the tests look themselves, before anything else could have cleaned up."""
 
 import contextlib
+import json
 import os
 import pty
 import select
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from topology.content import blob
-from topology.holders import wardens
+from topology.holders import carriers_of, wardens
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.process import DEADLINE, Process
@@ -149,17 +150,18 @@ def test_program_is_killed_while_it_sends(
         leftovers.wait_until_none()
 
 
-def kill(pid: int) -> None:
-    """Kills a process, and waits until all of it is dead."""
-    try:
-        process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return  # it has ended already
-    try:
-        signal.pidfd_send_signal(process, signal.SIGKILL)
-        assert select.select([process], [], [], DEADLINE)[0], f"{pid} is dead"
-    finally:
-        os.close(process)
+def kill(warden: int) -> None:
+    """Kills a holder, and waits until all of it is dead: its carrier ends after it."""
+    with contextlib.ExitStack() as opened:
+        dying: list[int] = []
+        for pid in (warden, *carriers_of(warden)):
+            with contextlib.suppress(ProcessLookupError):  # it has ended already
+                dying.append(os.pidfd_open(pid))
+                opened.callback(os.close, dying[-1])
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(warden, signal.SIGKILL)
+        for process in dying:
+            assert select.select([process], [], [], DEADLINE)[0], f"{warden} is dead"
 
 
 def holder_of(guise: GuiseSide) -> int:
@@ -168,8 +170,9 @@ def holder_of(guise: GuiseSide) -> int:
 
 
 def clean_up(guise: GuiseSide) -> None:
-    """Any guise command does."""
-    guise.call("ls").expect()
+    """Any guise command does, and says so if it cannot."""
+    done = guise.call("ls").expect()
+    assert not done.errors, done
 
 
 @WITH_AND_WITHOUT_PARENT
@@ -234,6 +237,8 @@ def test_holder_and_program_are_killed(
 ) -> None:
     with waiting(guise, []) as process:
         holder = holder_of(guise)
+        for journal in guise.run_dir.glob("*.json"):
+            assert json.loads(journal.read_text())["owner"]["pid"] == holder
         if not holder_first:
             process.signal(signal.SIGKILL)
         kill(holder)

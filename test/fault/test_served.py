@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from topology.holders import comm_of
 from topology.namespace import Word
 from topology.process import Process, eventually, run
 from topology.side import BUILD, DENY, GUISE, PYTHON, program
@@ -68,6 +69,9 @@ def test_guise_ls_has_the_pids_of_programs_and_says_how_many_are_served() -> Non
     with Process([*SERVED, PYTHON, "-c", TREE]) as process:
         parent, child = eventually(lambda: process.said().text.split(), "the programs have begun")
         grandchild = Path(f"/proc/{child}/task/{child}/children")
+        # Until then there are places for what it executes as well.
+        sleeps = f"{child} has executed its program"
+        eventually(lambda: comm_of(int(child)) == "sleep", sleeps)
 
         def listed() -> bool:
             stacks = json.loads(run([GUISE, "ls", "--json"]).expect().text)

@@ -16,9 +16,17 @@ def comm_of(pid: int) -> str:
         return ""
 
 
+def carriers_of(warden: int) -> list[int]:
+    """One, or none where it has ended."""
+    try:
+        children = Path(f"/proc/{warden}/task/{warden}/children").read_text().split()
+    except OSError:
+        return []
+    return [int(pid) for pid in children if comm_of(int(pid)) == "guise-carrier"]
+
+
 def carrier_of(warden: int) -> int:
-    children = Path(f"/proc/{warden}/task/{warden}/children").read_text().split()
-    (carrier,) = [int(pid) for pid in children if comm_of(int(pid)) == "guise-carrier"]
+    (carrier,) = carriers_of(warden)
     return carrier
 
 

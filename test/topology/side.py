@@ -163,7 +163,8 @@ PROOF = re.compile(
     r"(?P<programs>(?:\d+ programs?|programs in a namespace)(?:, \d+ programs?)?), "
     r"(?:(?P<direct>\d+) members? direct and (?P<served>\d+) served, )?"
     r"(?P<connections>\d+) connections?, "
-    r"(?P<escaped>\d+) sockets? escaped to the host\n",
+    r"(?P<escaped>\d+) sockets? escaped to the host"
+    r"(?:; most members are served because they are \w+'s, .*)?\n",
     re.MULTILINE,
 )
 
