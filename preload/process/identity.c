@@ -15,6 +15,8 @@
 #include "region/identity.h"
 #include "region/stack.h"
 
+#include <grp.h>
+
 void preload_identity_changed(bool all)
 {
 	int saved = errno;
@@ -95,6 +97,18 @@ HOOK int setresgid(gid_t real, gid_t effective, gid_t saved)
 	return changed_unless(HOST(setresgid)(real, effective, saved));
 }
 
+HOOK int setgroups(size_t n, const gid_t *groups)
+{
+	preload_rights_note();
+	return changed_unless(HOST(setgroups)(n, groups));
+}
+
+HOOK int initgroups(const char *user, gid_t group)
+{
+	preload_rights_note();
+	return changed_unless(HOST(initgroups)(user, group));
+}
+
 /* These tell what it was, and not whether it changed. */
 HOOK int setfsuid(uid_t id)
 {
@@ -153,5 +167,6 @@ BY_NUMBER(setfsuid)
 BY_NUMBER(setgid)
 BY_NUMBER(setregid)
 BY_NUMBER(setresgid)
+BY_NUMBER(setgroups)
 BY_NUMBER(setfsgid)
 BY_NUMBER(capset)

@@ -2,6 +2,7 @@
 /* Users and groups of a program are those of its sockets. */
 #include "call.h"
 
+#include <grp.h>
 #include <linux/capability.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
@@ -118,6 +119,9 @@ CASE(identity_changes)
 	SHOW(setresgid(group, group, group));
 	SHOW(setfsgid(group) == (int)group);
 	SHOW(setgid(group));
+	SHOW(setgroups(1, &group));
+	SHOW(syscall(SYS_setgroups, 1, &group));
+	SHOW(initgroups("nobody", group));
 
 	/* All threads of a process at the same time, and later ones. */
 	pthread_barrier_init(&barrier, NULL, 2);

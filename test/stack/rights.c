@@ -297,6 +297,14 @@ static void become_nobody(void)
 		die("setresuid");
 }
 
+static void take_groups(void)
+{
+	const gid_t group = NOBODY;
+
+	if (setgroups(1, &group))
+		die("setgroups");
+}
+
 /* As a server's worker does. */
 static void become(const char *name)
 {
@@ -343,6 +351,8 @@ static void give_up(const char *way)
 		install_filter();
 	else if (!strcmp(way, "capabilities"))
 		drop_capabilities();
+	else if (!strcmp(way, "groups"))
+		take_groups();
 	else if (!strcmp(way, "namespace") && unshare(CLONE_NEWUSER))
 		die("unshare");
 }

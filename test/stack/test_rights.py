@@ -67,6 +67,16 @@ def test_who_gives_up_rights_gives_up_the_region(way: str, how: str) -> None:
     fails(attacks(RIGHTS, way, how))
 
 
+@needs_root
+@pytest.mark.parametrize("how", HOW)
+def test_who_takes_other_groups_gives_up_the_region(how: str) -> None:
+    """Where the stack's user may take groups, and not users."""
+    may_not = ("setpriv", "--bounding-set", "-setuid")
+    done = run([*may_not, *RUN, RIGHTS, "groups", how, "alone"])
+    assert "sockets: alive" in done.text, done
+    fails(done)
+
+
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("way", SANDBOXES)
 def test_who_enters_a_sandbox_gives_up_the_region(way: str, how: str) -> None:
