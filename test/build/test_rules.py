@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The rules for locks, forks and memory (lib/host/locks.c, lib/host/memory.c) hold in each file of
 what runs inside programs: the objects of lib/ and preload/ call what waits for other threads, sees
-forks or takes memory of the heap only where a reason stands here."""
+forks or takes memory of the heap only where a reason stands here.
+
+And the rule for the tree's symbolic links: they are relative, and lead to what is in the tree."""
 
 from __future__ import annotations
 
@@ -113,3 +115,17 @@ def test_the_environment_means_nothing_to_a_program_with_more_rights(
 def test_no_reason_is_left_behind(objects: dict[str, set[str]]) -> None:
     assert set(MAY_WAIT) <= set(users(objects, WAITING))
     assert set(MAY_USE_THE_HEAP) <= set(users(objects, HEAP))
+
+
+def test_links_of_the_tree_stay_in_the_tree() -> None:
+    """A clone elsewhere has what they lead to."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--stage"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    links = [ROOT / line.split("\t")[1] for line in listed if line.startswith("120000 ")]
+    assert links
+    targets = {str(link.relative_to(ROOT)): str(link.readlink()) for link in links}
+    assert {n: t for n, t in targets.items() if t.startswith("/")} == {}
+    assert [
+        n for n, link in zip(targets, links, strict=True) if not link.resolve().is_relative_to(ROOT)
+    ] == []
