@@ -9,7 +9,8 @@
  *	mmap, mprotect	memory is not made executable
  *	socket		of IPv4 and IPv6 only: who listens on an abstract Unix socket of the
  *			host may believe a user id
- *	socketpair	of the kind that stays connected: one of datagrams sends to any address
+ *	socketpair	of Unix sockets, and of the kind that stays connected: one of datagrams
+ *			sends to any address
  *	newfstatat	of a descriptor, as libc makes fstat of it
  *	ioctl		what relays ask about sockets and interfaces
  *	clone		threads only; a servant makes processes, too. clone3, whose arguments a
@@ -228,6 +229,19 @@ static void allow_values(struct filter *f, int nr, unsigned int i, const uint32_
 	end(f, refuse);
 }
 
+/* What parts of guise talk over. */
+static void allow_channels(struct filter *f)
+{
+	if_call(f, SYS_socketpair, 6);
+	load(f, argument(0));
+	add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 3));
+	load(f, argument(1));
+	add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+					    SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 1));
+	end(f, SECCOMP_RET_ALLOW);
+	end(f, refuse);
+}
+
 /* A process of a servant's makes others by clone, as its C library does in fork. */
 static void allow_clone(struct filter *f, bool forks)
 {
@@ -246,7 +260,6 @@ void isolation_seal(bool forks, unsigned int *left)
 {
 	const uint32_t self[] = { (uint32_t)host_sys(SYS_getpid), 0 };
 	static const uint32_t family[] = { AF_INET, AF_INET6 };
-	static const uint32_t channel = SOCK_SEQPACKET | SOCK_CLOEXEC;
 	static const uint32_t control[] = { SIOCATMARK, SIOCOUTQ, SIOCGIFINDEX };
 	const uint32_t nothing = 0;
 	static struct filter f;
@@ -266,7 +279,7 @@ void isolation_seal(bool forks, unsigned int *left)
 	allow_bits(&f, SYS_mprotect, 2, PROT_EXEC, false);
 	allow_bits(&f, SYS_newfstatat, 3, AT_EMPTY_PATH, true);
 	allow_values(&f, SYS_socket, 0, family, sizeof(family) / sizeof(*family));
-	allow_values(&f, SYS_socketpair, 1, &channel, 1);
+	allow_channels(&f);
 	allow_values(&f, SYS_ioctl, 1, control, sizeof(control) / sizeof(*control));
 	allow_values(&f, SYS_prlimit64, 0, self, 2);
 	allow_values(&f, SYS_kill, 1, &nothing, 1);

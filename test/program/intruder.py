@@ -155,6 +155,8 @@ def main() -> None:
         say("chroot", t.call(161, shell))
         say("unix", t.call(41, socket.AF_UNIX, socket.SOCK_STREAM, 0))
         say("pair", t.call(53, socket.AF_UNIX, socket.SOCK_DGRAM, 0, room))
+        channel = socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC
+        say("pair-tipc", t.call(53, socket.AF_TIPC, channel, 0, room))
         say("packet", t.call(41, socket.AF_PACKET, socket.SOCK_RAW, 0))
         say("netlink", t.call(41, socket.AF_NETLINK, socket.SOCK_RAW, 0))
         say("executable", t.call(9, 0, 4096, mmap.PROT_READ | mmap.PROT_EXEC, 0x22, -1, 0))
