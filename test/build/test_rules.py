@@ -124,8 +124,6 @@ def test_links_of_the_tree_stay_in_the_tree() -> None:
     ).stdout.splitlines()
     links = [ROOT / line.split("\t")[1] for line in listed if line.startswith("120000 ")]
     assert links
-    targets = {str(link.relative_to(ROOT)): str(link.readlink()) for link in links}
-    assert {n: t for n, t in targets.items() if t.startswith("/")} == {}
-    assert [
-        n for n, link in zip(targets, links, strict=True) if not link.resolve().is_relative_to(ROOT)
-    ] == []
+    for link in links:
+        assert not link.readlink().is_absolute(), link
+        assert link.resolve().is_relative_to(ROOT), link
