@@ -526,6 +526,9 @@ bool tracer_turn(pid_t child, int *how)
 {
 	int status;
 
+	/* First: a stop that comes while the carrier answers is then still looked at below. Its
+	 * signal is spent, hear() lets it through. */
+	look_at_leaving();
 	t.more = true;
 	for (int i = 0; i < TURN && t.more; i++) {
 		long tid = host_sys(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL);
@@ -540,7 +543,6 @@ bool tracer_turn(pid_t child, int *how)
 			return true;
 		}
 	}
-	look_at_leaving();
 	return false;
 }
 
