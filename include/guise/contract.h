@@ -16,7 +16,7 @@
 #define GUISE_CONTRACT_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   19 /* raise when anything in this file or in layout.h changes */
+#define GUISE_ABI   20 /* raise when anything in this file or in layout.h changes */
 
 #ifndef __ASSEMBLY__
 
@@ -113,6 +113,7 @@ struct guise_image {
 	uint64_t adopt; /* void adopt(uint64_t *host_sp, void (*go)(void)) */
 	uint64_t text_end;
 	uint64_t refuse; /* uint32_t: while set, no copies to and from programs */
+	uint64_t constants_end; /* from GUISE_OFF_DATA to here all is constant after the boot */
 	/* The rest is written by the port's C code, not by the link script. */
 	char release[64]; /* "6.12.117-guise" */
 	/* sizeof() in the image: finds a change that was made without raising GUISE_ABI. */

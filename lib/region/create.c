@@ -117,7 +117,7 @@ static int boot(struct guise_stack *s)
 	guise_unlock(s);
 	if (!s->region->running)
 		return guise_fail(EIO, "the kernel image did not boot");
-	return 0;
+	return guise_region_protect(s);
 }
 
 /*

@@ -215,8 +215,22 @@ static bool relocations(int fd, const struct guise_image_file *im, const Elf64_P
 	return false;
 }
 
+/* Whether a segment of data has these bytes in the file. */
+static bool in_data(const struct guise_image_file *im, uint64_t at, uint64_t bytes)
+{
+	for (unsigned int i = 0; i < im->eh.e_phnum; i++) {
+		const Elf64_Phdr *p = &im->ph[i];
+
+		if (p->p_type == PT_LOAD && p->p_flags & PF_W && at >= p->p_vaddr &&
+		    p->p_filesz >= bytes && at - p->p_vaddr <= p->p_filesz - bytes)
+			return true;
+	}
+	return false;
+}
+
 /* Writes the addresses into the data, which lies in the region; false: one is not of the data. */
-static bool relocate(const Elf64_Rela *rel, uint64_t n, const Elf64_Phdr *data, uint64_t base)
+static bool relocate(const struct guise_image_file *im, const Elf64_Rela *rel, uint64_t n,
+		     uint64_t base)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t at = rel[i].r_offset, value = base + (uint64_t)rel[i].r_addend;
@@ -224,36 +238,50 @@ static bool relocate(const Elf64_Rela *rel, uint64_t n, const Elf64_Phdr *data, 
 		/* Room that the linker left over: NONE is 0 on all processors. */
 		if (!ELF64_R_TYPE(rel[i].r_info))
 			continue;
-		if (ELF64_R_TYPE(rel[i].r_info) != guise_isa_relative || at < data->p_vaddr ||
-		    at - data->p_vaddr > data->p_filesz - sizeof(value))
+		if (ELF64_R_TYPE(rel[i].r_info) != guise_isa_relative ||
+		    !in_data(im, at, sizeof(value)))
 			return false;
 		memcpy((void *)(base + at), &value, sizeof(value));
 	}
 	return true;
 }
 
+/* Copies the segments of data from the image to the region. 0, or -errno. */
+static long load_data(const struct guise_stack *s, const struct guise_image_file *im, uint64_t base)
+{
+	long n = -ENOEXEC;
+
+	for (unsigned int i = 0; i < im->eh.e_phnum; i++) {
+		const Elf64_Phdr *p = &im->ph[i];
+
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_W))
+			continue;
+		if (p->p_vaddr < GUISE_OFF_DATA)
+			return -ENOEXEC;
+		n = host_sys(SYS_pread64, s->image_fd, base + p->p_vaddr, p->p_filesz, p->p_offset);
+		if (n != (long)p->p_filesz)
+			return n < 0 ? n : -ENOEXEC;
+	}
+	return n < 0 ? n : 0;
+}
+
 /* Step 3: the region is mapped, and its data is all zero. */
 int guise_image_load(struct guise_stack *s, const struct guise_image_file *im, uint64_t base)
 {
-	const Elf64_Phdr *data = NULL, *dyn = NULL;
+	const Elf64_Phdr *dyn = NULL;
 	uint64_t offset, bytes, before;
 	bool done = false;
 	long at;
 
-	for (unsigned int i = 0; i < im->eh.e_phnum; i++) {
-		if (im->ph[i].p_type == PT_LOAD && im->ph[i].p_flags & PF_W)
-			data = &im->ph[i];
+	for (unsigned int i = 0; i < im->eh.e_phnum; i++)
 		if (im->ph[i].p_type == PT_DYNAMIC)
 			dyn = &im->ph[i];
-	}
-	if (!data || !dyn || data->p_filesz < sizeof(uint64_t) || data->p_vaddr < GUISE_OFF_DATA ||
-	    !relocations(s->image_fd, im, dyn, &offset, &bytes))
+	if (!dyn || !relocations(s->image_fd, im, dyn, &offset, &bytes))
 		goto bad;
-	at = host_sys(SYS_pread64, s->image_fd, base + data->p_vaddr, data->p_filesz,
-		      data->p_offset);
+	at = load_data(s, im, base);
 	if (at == -EFAULT)
 		return guise_fail(ENOMEM, "no memory for the region");
-	if (at != (long)data->p_filesz)
+	if (at < 0)
 		goto bad;
 	/* A mapping begins at a page. */
 	before = offset % GUISE_HOST_PAGE_MAX;
@@ -261,7 +289,7 @@ int guise_image_load(struct guise_stack *s, const struct guise_image_file *im, u
 		      offset - before);
 	if (at < 0)
 		goto bad;
-	done = relocate((const Elf64_Rela *)(at + (long)before), bytes / sizeof(Elf64_Rela), data,
+	done = relocate(im, (const Elf64_Rela *)(at + (long)before), bytes / sizeof(Elf64_Rela),
 			base);
 	host_sys(SYS_munmap, at, bytes + before);
 	if (done)

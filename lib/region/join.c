@@ -246,6 +246,8 @@ static int map(struct guise_stack *s, const struct guise_join_reply *r)
 {
 	int err = guise_region_map(s);
 
+	if (!err)
+		err = guise_region_protect(s);
 	if (err)
 		return err;
 	if (s->region->base != r->base)

@@ -5,7 +5,9 @@
  * The whole range is reserved first, in one piece that must be free; then the
  * parts are mapped over it. At the base lies memory of this process alone, its table of
  * host services; text and constants come from the image (image.c), the rest from the shared
- * memory file.
+ * memory file. Constants with pointers are there, too, and are written until the kernel has
+ * booted. From then on each process maps them without the right to write. That is against
+ * mistakes of the kernel's code: who has the memory file can map it otherwise.
  */
 #include "host/locks.h"
 #include "host/memory.h"
@@ -174,6 +176,16 @@ fail:
 	s->region = NULL; /* it may have been set, and must not be looked at any more */
 	host_sys(SYS_munmap, base, size);
 	return err;
+}
+
+int guise_region_protect(const struct guise_stack *s)
+{
+	long ret = host_sys(SYS_mprotect, s->region->base + GUISE_OFF_DATA,
+			    s->image->constants_end - GUISE_OFF_DATA, PROT_READ);
+
+	return ret ? guise_fail((int)-ret, "the region's constants cannot be made read-only: %s",
+				strerror((int)-ret))
+		   : 0;
 }
 
 void guise_region_unmap(struct guise_stack *s)

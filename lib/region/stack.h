@@ -94,6 +94,9 @@ extern const struct guise_signal_stacks guise_stacks_signals;
  * EADDRINUSE when this process has something else there.
  */
 int guise_region_map(struct guise_stack *s);
+/* Once the kernel has booted this process no longer writes what is constant from then on; each
+ * process calls this for itself. 0, or -errno with a sentence. */
+int guise_region_protect(const struct guise_stack *s);
 void guise_region_unmap(struct guise_stack *s);
 
 /* One that has nothing yet: all descriptors are -1. NULL with the sentence. */

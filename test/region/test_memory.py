@@ -44,6 +44,7 @@ sys.stdin.read()
 @dataclass
 class Mapping:
     first: int
+    end: int
     rights: str
     offset: int
     name: str
@@ -54,7 +55,8 @@ def mappings(pid: int) -> list[Mapping]:
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
         words = line.split(maxsplit=5)
         name = words[5] if len(words) > 5 else ""
-        found.append(Mapping(int(words[0].split("-")[0], 16), words[1], int(words[2], 16), name))
+        first, end = (int(address, 16) for address in words[0].split("-"))
+        found.append(Mapping(first, end, words[1], int(words[2], 16), name))
     return found
 
 
@@ -195,15 +197,32 @@ def symbols() -> dict[str, int]:
     return {words[2]: int(words[0], 16) for words in map(str.split, listing.splitlines())}
 
 
-def protecting_value(pid: int) -> int:
-    """What the kernel of its stack puts between the variables and the return address of a function,
-    and looks at before it returns."""
+def base_of(pid: int) -> int:
     # The library has the header a second time, above.
     header, *_ = (
         m for m in mappings(pid) if m.name.startswith("/memfd:guise ") and m.offset == HEADER
     )
+    return header.first - HEADER
+
+
+def test_what_the_kernel_has_as_constant_is_only_read_once_it_has_booted(tmp_path: Path) -> None:
+    """In each process that has the region. Variables are not among it."""
+    constant = ("inet_stream_ops", "__stack_chk_guard")  # it has pointers; it was set by the boot
+    variable = ("tcp_prot", "jiffies_64")
+    with running(tmp_path) as stack:
+        assert carriers(stack)
+        for pid in (stack.program, *carriers(stack)):
+            for name, rights in [(c, "r--s") for c in constant] + [(v, "rw-s") for v in variable]:
+                at = base_of(pid) + symbols()[name]
+                [its] = [m for m in mappings(pid) if m.first <= at < m.end]
+                assert its.rights == rights, (name, its)
+
+
+def protecting_value(pid: int) -> int:
+    """What the kernel of its stack puts between the variables and the return address of a function,
+    and looks at before it returns."""
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-        memory.seek(header.first - HEADER + symbols()["__stack_chk_guard"])
+        memory.seek(base_of(pid) + symbols()["__stack_chk_guard"])
         return int.from_bytes(memory.read(8), "little")
 
 

@@ -2,10 +2,12 @@
 /*
  * The image: a static position-independent executable, linked at 0, with its sections
  * at the offsets of guise/layout.h. Text and constants without pointers are never
- * written, not even by relocation. Everything that has a pointer is part of the data:
+ * written, not even by relocation. What has a pointer is part of the region's memory:
  * there the process that creates a region adds the base to each pointer
- * (R_*_RELATIVE), once. Segments begin on boundaries of huge pages, so that no such
- * page is of two segments.
+ * (R_*_RELATIVE), once. Constants among it, and what is constant after the boot, are a
+ * segment of their own, the first: once the kernel has booted they are only read
+ * (lib/region/map.c). Segments begin on boundaries of huge pages, so that no such page
+ * is of two segments.
  */
 #include <guise/layout.h>
 #include <asm/page.h>
@@ -30,8 +32,8 @@
 
 #undef NOTES_HEADERS
 #undef NOTES_HEADERS_RESTORE
-#define NOTES_HEADERS :data :note
-#define NOTES_HEADERS_RESTORE __restore_ph : { *(.__restore_ph) } :data
+#define NOTES_HEADERS :constants :note
+#define NOTES_HEADERS_RESTORE __restore_ph : { *(.__restore_ph) } :constants
 
 ENTRY(guise_boot)
 jiffies = jiffies_64;
@@ -40,6 +42,7 @@ PHDRS
 {
 	text PT_LOAD FLAGS(5);
 	rodata PT_LOAD FLAGS(4);
+	constants PT_LOAD FLAGS(6);
 	data PT_LOAD FLAGS(6);
 	dynamic PT_DYNAMIC FLAGS(4);
 	note PT_NOTE FLAGS(4);
@@ -81,6 +84,7 @@ SECTIONS
 		QUAD(guise_adopt)
 		QUAD(_etext)
 		QUAD(guise_refuse)
+		QUAD(guise_constants_end)
 		KEEP(*(.guise.release))
 	} :text
 	.text : ALIGN(64) {
@@ -118,13 +122,14 @@ SECTIONS
 
 	. = GUISE_OFF_DATA;
 	_sdata = .;
-	RW_DATA(64, PAGE_SIZE, THREAD_SIZE) :data
-	/* The kernel's read-only sections have pointers, so they are part of the data. */
-	RO_DATA(64)
-	.dynamic : { *(.dynamic) } :data :dynamic
-	.got : { *(.got) *(.got.plt) *(.igot*) *(.plt) *(.plt.*) *(.iplt) } :data
+	.dynamic : { *(.dynamic) } :constants :dynamic
+	.got : { *(.got) *(.got.plt) *(.igot*) *(.plt) *(.plt.*) *(.iplt) } :constants
 	ASSERT(SIZEOF(.got) <= GOT_RESERVED, "code refers to data through a GOT")
+	RO_DATA(64)
 	EXCEPTION_TABLE(8)
+	. = ALIGN(GUISE_HOST_PAGE_HUGE);
+	guise_constants_end = .;
+	RW_DATA(64, PAGE_SIZE, THREAD_SIZE) :data
 	INIT_DATA_SECTION(64)
 	.exit.data : { EXIT_DATA }
 	PERCPU_SECTION(64)
