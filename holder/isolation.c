@@ -74,8 +74,8 @@ int isolation_named(struct isolation_user *u, const char *name)
 			return 0;
 		return guise_fail(EPERM,
 				  "user: only root may start a stack that belongs to another user "
-				  "(%s); run guise as %s, or as root",
-				  name, name);
+				  "(%s); run guise as %s%s",
+				  name, name, pw->pw_uid ? ", or as root" : "");
 	}
 	u->uid = pw->pw_uid;
 	u->gid = pw->pw_gid;

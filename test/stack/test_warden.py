@@ -191,7 +191,9 @@ def test_only_root_may_name_another_user(tmp_path: Path) -> None:
     ]
     done = run([*words, "bin", "--", "true"])
     assert done.status == 2, done
-    assert "only root may start a stack that belongs to another user (bin)" in done.errors
+    assert "that belongs to another user (bin); run guise as bin, or as root\n" in done.errors
+    done = run([*words, "root", "--", "true"])
+    assert "that belongs to another user (root); run guise as root\n" in done.errors
     assert run([*words, OTHER, "--", "echo", "runs"]).expect().text == "runs\n"
 
 
