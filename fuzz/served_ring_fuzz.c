@@ -235,7 +235,9 @@ static void begin_hostile(void)
 	aim((uint64_t)ring + GUISE_RING_SIZE);
 	aim((uint64_t)ring + GUISE_RING_SIZE);
 	aim((uint64_t)ring + GUISE_RING_SIZE + MARGIN);
-	aim((uint64_t)ring + GUISE_RING_LANES);
+	/* Not a lane that is used: the kernel would write what call is made there, and by which
+	 * number it is answered and ended. flip_any() changes such words. */
+	aim((uint64_t)guise_ring_room(ring, LANES));
 	aim(yard->victim_at);
 	aim((uint64_t)stack->region);
 	aim((uint64_t)stack->slots);
