@@ -112,7 +112,7 @@ struct guise_image {
 	uint64_t leave_load, leave_load_end;
 	uint64_t adopt; /* void adopt(uint64_t *host_sp, void (*go)(void)) */
 	uint64_t text_end;
-	uint64_t refuse; /* uint32_t: while set, no copies to and from programs */
+	uint64_t refuse;        /* uint32_t: while set, no copies to and from programs */
 	uint64_t constants_end; /* from GUISE_OFF_DATA to here all is constant after the boot */
 	/* The rest is written by the port's C code, not by the link script. */
 	char release[64]; /* "6.12.117-guise" */
