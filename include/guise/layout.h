@@ -7,8 +7,8 @@
  *	base + GUISE_OFF_HEADER	struct guise_region	shared
  *	base + GUISE_OFF_SLOTS	struct guise_slot[]	shared
  *	base + GUISE_OFF_TEXT	the image's text and rodata, from its file
- *	base + GUISE_OFF_DATA	the image's data and bss	shared; constants with pointers first,
- *						only read once the kernel has booted
+ *	base + GUISE_OFF_DATA	the image's data and bss; shared. Constants with pointers are first,
+ *				and only read once the kernel has booted
  *	base + GUISE_OFF_ARENA	RAM: struct pages, slabs, kernel stacks; shared
  *
  * Each begins on a boundary of GUISE_HOST_PAGE_MAX, so that hosts with pages of
