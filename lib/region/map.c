@@ -184,7 +184,7 @@ int guise_region_protect(const struct guise_stack *s)
 			    s->image->constants_end - GUISE_OFF_DATA, PROT_READ);
 
 	return ret ? guise_fail((int)-ret, "the region's constants cannot be made read-only: %s",
-				strerror((int)-ret))
+				strerrordesc_np((int)-ret))
 		   : 0;
 }
 
