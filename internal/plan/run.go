@@ -41,6 +41,7 @@ type Run struct {
 
 	Guests  *Guests  // nil: the program is a member
 	Control *Control // nil: no command can reach it
+	Follow  *Follow  // nil: no interface of the host is followed; else Control is not nil
 
 	// Origin returns what the user wrote for a setting, by its name in a config. nil: the
 	// settings are flags.
@@ -75,8 +76,8 @@ func NewControl(path, name string) (*Control, error) {
 }
 
 // Plan writes the plan. In the holder, the descriptor of link i has the number
-// firstFD + i. The sockets of published ports follow, then the control socket and the
-// descriptors for guests.
+// firstFD + i. The sockets of published ports follow, then the control socket, the
+// descriptors for guests, and those of the follower: its config and its report.
 //
 // Sysctls come before the links, so that those for new interfaces
 // (net.ipv4.conf.default) hold for the links. Those of one interface come last,
@@ -108,6 +109,9 @@ func (r *Run) Plan(firstFD int) *Plan {
 		if l.Window != 0 {
 			p.add("", "sysctl net.ipv4.tcp_rmem 4096 131072 %d", l.Window)
 		}
+	}
+	if r.Follow != nil {
+		r.Follow.addSysctls(p)
 	}
 	var late []Sysctl
 	for _, s := range r.Sysctls {
@@ -164,6 +168,13 @@ func (r *Run) addControl(fd int) (lines []string) {
 			lines = append(lines, fmt.Sprintf("tell %s=%s", key, r.Control.Told[key]))
 		}
 	}
+	if r.Follow != nil {
+		fd++
+		if r.Guests != nil {
+			fd += 2
+		}
+		lines = append(lines, fmt.Sprintf("follow %s fd=%d fd=%d", r.Follow.Program, fd, fd+1))
+	}
 	return lines
 }
 
@@ -206,7 +217,7 @@ func (r *Run) addMPTCP(p *Plan) {
 	switch {
 	case r.Limits != nil:
 		p.add(r.origin("mptcp", ""), "mptcp limits %d %d", r.Limits.AcceptAddAddr, r.Limits.Subflows)
-	case r.MPTCP && (len(r.Links) > 1 || len(r.Endpoints) > 0):
+	case r.MPTCP && (len(r.Links) > 1 || len(r.Endpoints) > 0 || r.Follow != nil):
 		p.add(r.origin("mptcp.enabled", ""), "mptcp limits 8 8")
 	}
 	for _, e := range r.Endpoints {
