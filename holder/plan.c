@@ -209,6 +209,19 @@ static int apply_link(struct plan *p, char **word, int words)
 	return 0;
 }
 
+static int apply_hold(struct plan *p, char **word, int words)
+{
+	int fd;
+
+	(void)words;
+	if (parse_fd("hold", word[1], &fd))
+		return -EINVAL;
+	if (p->n_held == PLAN_HELD)
+		return guise_fail(ENOSPC, "hold: at most %d descriptors", PLAN_HELD);
+	p->held[p->n_held++] = fd;
+	return 0;
+}
+
 static int apply_bridge(struct plan *p, char **word, int words)
 {
 	return guise_bridge_add(p->s, word[1], (const char *const *)word + 2, words - 2);
@@ -444,6 +457,7 @@ static const struct directive directives[] = {
 	{ "control", ANYWHERE, 2, 3, "fd=N PATH [NAME-PATH]", apply_control },
 	{ "tell", ANYWHERE, 1, 1, "KEY=VALUE", apply_tell },
 	{ "undo", ANYWHERE, 2, 2, "PROGRAM JOURNAL", apply_undo },
+	{ "hold", ANYWHERE, 1, 1, "fd=N", apply_hold },
 };
 
 #define N_DIRECTIVES (sizeof(directives) / sizeof(directives[0]))

@@ -259,7 +259,7 @@ func (w *wishes) link(key string, i int, l *config.Link) (*plan.Link, error) {
 	if err != nil {
 		return nil, w.wrong(key, err)
 	}
-	for option, value := range map[string]string{"mac": l.MAC, "mtu": fmt.Sprint(l.MTU)} {
+	for option, value := range map[string]string{"mac": l.MAC, "mtu": fmt.Sprint(l.MTU), "ports": l.Ports} {
 		if at := key + "." + option; w.Says(at) {
 			if err := link.SetOption(option + "=" + value); err != nil {
 				return nil, w.wrong(at, err)
@@ -328,7 +328,8 @@ func (s *settings) prepare(socket *holder.Socket, stop <-chan os.Signal) (h *hol
 	if s.namespace != nil {
 		defer s.namespace.Tun.Close()
 	}
-	h, err = raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files(), guests), s.who, stop)
+	s.Held = len(host.Keep)
+	h, err = raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files(), guests, host.Keep), s.who, stop)
 	if err != nil {
 		return nil, errors.Join(err, host.Undo())
 	}

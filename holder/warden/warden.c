@@ -148,7 +148,10 @@ static int begin_carrier(int (*carry)(void *, const struct carrier *), void *arg
 	return carry(arg, c);
 }
 
-/* All that belongs to the stack is the carrier's alone: it is closed when that closes it. */
+/*
+ * All that belongs to the stack is the carrier's alone: it is closed when that closes it. What the
+ * plan has the warden hold is the warden's alone, and closed when that ends.
+ */
 static void close_all_but(const int *kept, int n)
 {
 	struct rlimit limit = { MOST_FDS, MOST_FDS };
@@ -246,7 +249,7 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 	struct carrier c;
 	struct stat st;
 	bool killed;
-	int pair[2][2], how;
+	int pair[2][2], how, kept[4 + PLAN_HELD], n = 0;
 	pid_t pid;
 
 	/* Where they cannot be read, nobody has them. */
@@ -265,6 +268,8 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 		c = (struct carrier){ pair[0][1], pair[1][1] };
 		close(pair[0][0]);
 		close(pair[1][0]);
+		for (int i = 0; i < p->n_held; i++)
+			close(p->held[i]);
 		_exit(begin_carrier(carry, arg, &c));
 	}
 	if (pid < 0) {
@@ -274,7 +279,15 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 	child = pid;
 	r.channel = pair[0][0];
 	tracer_begin(pair[1][0], user);
-	close_all_but((const int[]){ status, r.listener, pair[0][0], pair[1][0] }, 4);
+	kept[n++] = status;
+	kept[n++] = r.listener;
+	kept[n++] = pair[0][0];
+	kept[n++] = pair[1][0];
+	for (int i = 0; i < p->n_held; i++) {
+		fcntl(p->held[i], F_SETFD, FD_CLOEXEC);
+		kept[n++] = p->held[i];
+	}
+	close_all_but(kept, n);
 	how = serve(&r, pid, &killed);
 	return !killed && WIFEXITED(how) && !WEXITSTATUS(how);
 }

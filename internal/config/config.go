@@ -69,6 +69,7 @@ type Link struct {
 	Path      string   `toml:"path" doc:"Of a stream: the path of the socket." example:"\"/tmp/passt_1.socket\"" default:"must be given"`
 	MAC       string   `toml:"mac" doc:"The MAC address of the stack's side." example:"\"02:00:00:00:00:01\"" default:"one by chance"`
 	MTU       int      `toml:"mtu" doc:"The MTU, from {limits of MTUs}." example:"1400" default:"{MTUs of kinds}, or that of the host's way out"`
+	Ports     string   `toml:"ports" doc:"Of a packet: the stack has the host's addresses on the interface, with these ports; auto: a range that the host does not use." example:"\"61000-65535,8080\"" default:"the stack has the interface alone"`
 	Offload   *bool    `toml:"offload" doc:"Whether segmentation and checksums may be left to the other side; if not, each frame is one packet." example:"false" default:"true" flag:"offload"`
 	Addresses []string `toml:"addresses" doc:"Addresses with the length of their prefix." example:"[\"192.0.2.2/24\", \"2001:db8::2/64\"]" default:"of a network that the host does not use, on links that guise makes; else none" flag:"ip"`
 	Gateways  []string `toml:"gateways" doc:"Routers, at most one for each of IPv4 and IPv6. The first link's are the default routes; the others serve what is sent from their own link's addresses." example:"[\"192.0.2.1\"]" default:"the host, on links that guise makes; else none" flag:"gateway"`

@@ -74,7 +74,7 @@ func (g *Guests) addForwarding(p *Plan) {
 }
 
 // addTo writes the guests' link. In the holder fd is its tun, and fd + 1 their namespace.
-func (g *Guests) addTo(p *Plan, fd int, mptcp bool) {
+func (g *Guests) addTo(p *Plan, fd int, mptcp bool) (descriptors int) {
 	p.add("", "link %s tun fd=%d mtu=%d", GuestsLink, fd, g.MTU)
 	p.add("", "sysctl net.ipv6.conf.%s.addr_gen_mode 1", GuestsLink)
 	for _, a := range g.Stack {
@@ -89,4 +89,5 @@ func (g *Guests) addTo(p *Plan, fd int, mptcp bool) {
 		text += " " + a.Addr().String()
 	}
 	p.add("--mode tun", "%s", text)
+	return 2
 }

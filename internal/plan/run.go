@@ -28,6 +28,7 @@ type Run struct {
 	// SetUp: a program sets the stack up before it is kept, and may do everything until then.
 	SetUp bool
 	Undo  *Undo
+	Held  int // how many descriptors only have to stay open
 
 	Routes    []Route
 	Rules     []Rule
@@ -77,7 +78,8 @@ func NewControl(path, name string) (*Control, error) {
 
 // Plan writes the plan. In the holder, the descriptor of link i has the number
 // firstFD + i. The sockets of published ports follow, then the control socket, the
-// descriptors for guests, and those of the follower: its config and its report.
+// descriptors for guests, those of the follower (its config and its report), and last those
+// that only have to stay open.
 //
 // Sysctls come before the links, so that those for new interfaces
 // (net.ipv4.conf.default) hold for the links. Those of one interface come last,
@@ -150,12 +152,18 @@ func (r *Run) Plan(firstFD int) *Plan {
 	for i, publication := range r.Publications {
 		p.add(publication.Flag, "publish fd=%d %s %d", firstFD+len(r.Links)+i, publication.Protocol(), publication.Port)
 	}
+	fd := firstFD + len(r.Links) + len(r.Publications)
+	if r.Control != nil {
+		fd++
+	}
 	if r.Guests != nil {
-		fd := firstFD + len(r.Links) + len(r.Publications)
-		if r.Control != nil {
-			fd++
-		}
-		r.Guests.addTo(p, fd, r.MPTCP)
+		fd += r.Guests.addTo(p, fd, r.MPTCP)
+	}
+	if r.Follow != nil {
+		fd += 2
+	}
+	for i := range r.Held {
+		p.add("", "hold fd=%d", fd+i)
 	}
 	return p
 }
@@ -193,6 +201,12 @@ func (r *Run) namesLink(s Sysctl) bool {
 func (r *Run) addRoutes(p *Plan) {
 	given := map[bool]bool{} // by Is4
 	for i, l := range r.Links {
+		for _, a := range l.Addresses {
+			if all := netip.PrefixFrom(unspecified(a.Addr()), 0); l.Everywhere && !given[a.Addr().Is4()] {
+				given[a.Addr().Is4()] = true
+				p.add(l.Flag, "route %s dev %s", all, l.Inside)
+			}
+		}
 		for _, g := range l.Gateways {
 			flag := l.origin("--gateway " + g.String())
 			if !given[g.Is4()] {
@@ -210,6 +224,13 @@ func (r *Run) addRoutes(p *Plan) {
 			}
 		}
 	}
+}
+
+func unspecified(of netip.Addr) netip.Addr {
+	if of.Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
 }
 
 // addMPTCP writes which addresses are paths, and how many paths there may be.

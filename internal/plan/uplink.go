@@ -20,7 +20,7 @@ type Uplink struct {
 	Name string `json:"name"`
 	Way  string `json:"way"` // one of Ways
 
-	Ports []PortRange `json:"ports,omitempty"` // share: those of the stack, the ones for connect() first
+	Ports []PortRange `json:"ports,omitempty"` // share: those of the stack; none: guise chooses
 
 	Addresses []netip.Prefix `json:"addresses,omitempty"` // own: given by hand, at most one a family
 	Gateways  []netip.Addr   `json:"gateways,omitempty"`  // own: of these addresses
@@ -64,17 +64,6 @@ func (p PortRange) String() string {
 	return fmt.Sprintf("%d-%d", p.First, p.Last)
 }
 
-// Size is the number of ports.
-func (p PortRange) Size() int { return int(p.Last) - int(p.First) + 1 }
-
-// DefaultPorts are above those that Linux gives to programs without a port of their own
-// (net.ipv4.ip_local_port_range: 32768 to 60999).
-var DefaultPorts = PortRange{61000, 65535}
-
-// LeastPorts is how many ports the range for connect() has at least: with fewer a program that makes
-// connections soon waits for ports in TIME_WAIT.
-const LeastPorts = 16
-
 var portRange = regexp.MustCompile(`^([0-9]{1,5})(-([0-9]{1,5}))?$`)
 
 // ParsePorts reads ranges of ports, as in 61000-65535 and 8080.
@@ -101,14 +90,13 @@ func ParsePorts(words []string) ([]PortRange, error) {
 	return all, nil
 }
 
-// Ephemeral is the largest of the ranges, from which connect() takes its ports.
-func Ephemeral(ports []PortRange) (largest PortRange) {
-	for i, p := range ports {
-		if i == 0 || p.Size() > largest.Size() {
-			largest = p
-		}
+// FormatPorts writes ranges as ParsePorts reads them, with commas.
+func FormatPorts(ports []PortRange) string {
+	var words []string
+	for _, p := range ports {
+		words = append(words, p.String())
 	}
-	return largest
+	return strings.Join(words, ",")
 }
 
 // NewUplink returns the uplink of that name, with the defaults.
@@ -214,13 +202,6 @@ func (u *Uplink) SetWay(way string) error {
 	if len(u.Ports) > 0 && u.Way != Share {
 		return fmt.Errorf("%s: ports are for %s, where the host has the others; with %s all ports are the stack's", u.Name, Share, u.Way)
 	}
-	if u.Way == Share && len(u.Ports) == 0 {
-		u.Ports = []PortRange{DefaultPorts}
-	}
-	if most := Ephemeral(u.Ports); u.Way == Share && most.Size() < LeastPorts {
-		return fmt.Errorf("%s: none of the ranges of ports has room for connections; expected one of at least %d ports, as in %s",
-			u.Name, LeastPorts, DefaultPorts)
-	}
 	if len(u.Addresses) > 0 && u.Way != Own {
 		return fmt.Errorf("%s: an address is for %s; with %s the stack has the host's", u.Name, Own, u.Way)
 	}
@@ -274,7 +255,7 @@ func CheckUplinks(all []*Uplink) error {
 	}
 	seen := map[string]bool{}
 	owners := map[netip.Addr]string{}
-	var common *PortRange
+	var ports *Uplink
 	prefer := ""
 	for _, u := range all {
 		if seen[u.Name] {
@@ -290,16 +271,15 @@ func CheckUplinks(all []*Uplink) error {
 		if u.Prefer {
 			prefer = u.Name
 		}
-		if u.Way != Share {
+		if u.Way != Share || len(u.Ports) == 0 {
 			continue
 		}
-		// connect() chooses the port before the path: the range is the stack's.
-		if p := Ephemeral(u.Ports); common == nil {
-			common = &p
-		} else if *common != p {
-			return fmt.Errorf("%s: the ports for connections are %s, those of another uplink %s; connect() takes one range for all paths, "+
-				"so expected the same", u.Name, p, *common)
+		// connect() chooses the port before the path: they are the stack's, whatever the path.
+		if ports != nil && !slices.Equal(ports.Ports, u.Ports) {
+			return fmt.Errorf("%s has ports=%s and %s ports=%s; a stack has the same ports on all its paths, so expected them once",
+				ports.Name, FormatPorts(ports.Ports), u.Name, FormatPorts(u.Ports))
 		}
+		ports = u
 	}
 	metrics := map[int]string{}
 	for i, u := range all {
@@ -378,41 +358,48 @@ func findUplink(all []*Uplink, name string) (*Uplink, error) {
 	return nil, fmt.Errorf("%q is no uplink of the stack; valid are %s", name, strings.Join(names, ", "))
 }
 
+// SharedPorts are those that the user named for a stack that shares addresses of the host; shares: it
+// does.
+func SharedPorts(all []*Uplink) (ports []PortRange, shares bool) {
+	for _, u := range all {
+		if u.Way == Share {
+			shares = true
+			if len(u.Ports) > 0 {
+				ports = u.Ports
+			}
+		}
+	}
+	return ports, shares
+}
+
 // Follow has what the holder starts to follow the host's interfaces.
 type Follow struct {
 	Program string
-	Uplinks []*Uplink
+	Sysctls []Sysctl // that the ports of the stack need
 }
 
 // NewFollow refuses a path with blanks.
-func NewFollow(program string, uplinks []*Uplink) (*Follow, error) {
+func NewFollow(program string) (*Follow, error) {
 	if err := checkPaths(program); err != nil {
 		return nil, err
 	}
-	return &Follow{program, uplinks}, nil
+	return &Follow{Program: program}, nil
 }
 
 // addSysctls writes what has to be set before there is an uplink. New connections pass over a path
-// without carrier; what routers and neighbours tell the host, the stack is told by the follower; and an
-// address that the host has itself is not looked for by DAD.
+// without carrier. What routers and neighbours say, the follower says to the stack.
 func (f *Follow) addSysctls(p *Plan) {
 	for _, s := range []string{
 		"net.ipv4.conf.all.ignore_routes_with_linkdown 1",
 		"net.ipv6.conf.all.ignore_routes_with_linkdown 1",
-		"net.ipv4.conf.all.arp_ignore 1",
-		"net.ipv4.conf.all.arp_announce 2",
 		"net.ipv4.conf.all.promote_secondaries 1",
+		"net.ipv4.conf.default.arp_announce 2",
 		"net.ipv6.conf.default.accept_ra 0",
-		"net.ipv6.conf.default.accept_dad 0",
 		"net.ipv6.conf.default.addr_gen_mode 1",
 	} {
 		p.add("", "sysctl %s", s)
 	}
-	for _, u := range f.Uplinks {
-		if u.Way == Share {
-			range_ := Ephemeral(u.Ports)
-			p.add(u.Origin(), "sysctl net.ipv4.ip_local_port_range %d %d", range_.First, range_.Last)
-			return // the same for all
-		}
+	for _, s := range f.Sysctls {
+		p.add("", "sysctl %s %s", s.Key, s.Value)
 	}
 }

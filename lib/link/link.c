@@ -118,7 +118,7 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 		__atomic_store_n(&s->port[index].backend, spec.kind->backend, __ATOMIC_RELEASE);
 		if (!link->mtu)
 			link->mtu = spec.kind->mtu;
-		if (!spec.has_mac)
+		if (!memcmp(link->mac, (uint8_t[6]){ 0 }, 6))
 			err = make_mac(s, index, link->mac);
 	}
 	if (err) {
