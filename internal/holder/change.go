@@ -69,3 +69,6 @@ func (c *Client) Ended() <-chan struct{} {
 	}()
 	return ended
 }
+
+// Refusal returns the error of a stack that refuses with that sentence.
+func Refusal(sentence string) error { return RefusedError{sentence} }

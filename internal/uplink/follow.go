@@ -40,7 +40,7 @@ const (
 	settleTime  = 50 * time.Millisecond // what comes waits for so long
 	firstPause  = time.Second           // before an uplink that the stack refused is tried again
 	longPause   = time.Minute
-	shortWait   = 3 * time.Second // at the start, for uplinks beside a usable one
+	shortWait   = 3 * time.Second  // at the start, for uplinks beside a usable one
 	longWait    = 10 * time.Second // at the start, for the first usable one
 	toldUplinks = "uplink."
 )
@@ -90,7 +90,10 @@ func (f *follower) turn(all bool) (left bool, err error) {
 			f.prepare(p)
 		}
 	}
-	for _, s := range steps(f.have, wanted(f.paths, f.mptcp)) {
+	lines := wanted(f.paths, f.mptcp)
+	// Before the stack has an address the host must know that it has, and after it has had it.
+	f.share(slices.Concat(f.have, lines))
+	for _, s := range steps(f.have, lines) {
 		if !s.loss && !all {
 			left = true
 			continue
@@ -99,6 +102,7 @@ func (f *follower) turn(all bool) (left bool, err error) {
 			return true, err
 		}
 	}
+	f.share(f.have)
 	left = left || !all && slices.ContainsFunc(f.paths, (*path).waits)
 	f.closeUnused()
 	return left, f.tell()
@@ -114,7 +118,7 @@ func (p *path) waits() bool {
 
 // stale reports whether the link belongs to an interface that is not the present one.
 func (p *path) stale() bool {
-	return p.link != nil && !p.gone && (p.link.index != p.device.index || p.Way != plan.Own && p.link.mac != p.device.mac)
+	return p.link != nil && !p.gone && (p.link.index != p.device.index || p.link.host != "" && p.link.host != p.device.mac)
 }
 
 // prepare opens the path's link, when it can be used.
@@ -226,6 +230,24 @@ func (f *follower) tell() error {
 		}
 	}
 	return nil
+}
+
+// share tells the host's side of each path the addresses of these lines.
+func (f *follower) share(lines []line) {
+	for _, p := range f.paths {
+		if p.link == nil || p.gone || p.link.index != p.device.index {
+			continue
+		}
+		var all []netip.Addr
+		for _, l := range lines {
+			if l.path == p.place && l.verb() == "address" {
+				all = append(all, netip.MustParsePrefix(strings.Fields(l.text)[2]).Addr())
+			}
+		}
+		if err := p.link.tell(all); err != nil {
+			f.fail(p, err)
+		}
+	}
 }
 
 // next is when a path is to be tried again, zero for never.

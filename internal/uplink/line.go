@@ -78,15 +78,29 @@ func (l line) loses() bool { return l.verb() == "carrier" && strings.HasSuffix(l
 
 // link is one end of an uplink: what is opened on the host for it.
 type link struct {
-	kind   string // of the plan: packet, tap
-	file   *os.File
-	mac    string
-	mtu    int
-	index  int // of the host's interface on which it was opened
+	kind  string // of the plan
+	file  *os.File
+	mac   string       // of the stack's interface; "": that of the host's
+	local netip.Prefix // an address for the link only; or none
+	mtu   int
+	index int    // of the host's interface on which it was opened, ...
+	host  string // ... and its MAC address then, if it matters
 
-	settings  []string                       // sysctls of the stack's interface: KEY VALUE
-	addresses func(all []netip.Prefix) error // tells the host's side which addresses the stack has; or nil
-	closer    func()                         // closes all that is open for it
+	settings  []string                     // sysctls of the stack's interface: KEY VALUE
+	addresses func(all []netip.Addr) error // tells the host's side which addresses the stack has
+	told      []netip.Addr                 // what it was told last, sorted
+	closer    func()                       // closes all that is open for it
+}
+
+// tell tells the host's side which addresses the stack has.
+func (k *link) tell(all []netip.Addr) error {
+	slices.SortFunc(all, netip.Addr.Compare)
+	all = slices.Compact(all)
+	if k.addresses == nil || slices.Equal(all, k.told) {
+		return nil
+	}
+	k.told = all
+	return k.addresses(slices.Clone(all))
 }
 
 // request is the line as it is sent for the first time.

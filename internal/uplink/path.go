@@ -14,17 +14,17 @@ import (
 
 // State is what an uplink is at the moment.
 //
-//	          ┌────────── the interface goes ──────────┐
-//	          ▼                                        │
-//	      ┌────────┐   it comes    ┌─────────┐         │
-//	 ───► │ absent ├─────────────► │ present ├─────────┘
-//	      └────────┘               └────┬────┘
-//	                                    │ it is up and has a carrier, an address and a way out
-//	                                    ▼
-//	      ┌────────┐  one of these ┌─────────┐
-//	      │  lost  │ ◄──────────── │ usable  │
-//	      │        ├─────────────► │         │
-//	      └────────┘   all again   └─────────┘
+//	         ┌────────── the interface goes ──────────┐
+//	         ▼                                        │
+//	     ┌────────┐   it comes    ┌─────────┐         │
+//	───► │ absent ├─────────────► │ present ├─────────┘
+//	     └────────┘               └────┬────┘
+//	                                   │ it is up and has a carrier, an address and a way out
+//	                                   ▼
+//	     ┌────────┐  one of these ┌─────────┐
+//	     │  lost  │ ◄──────────── │ usable  │
+//	     │        ├─────────────► │         │
+//	     └────────┘   all again   └─────────┘
 //
 // An uplink that is absent or present is not in the stack, or has no address there. One that is usable is
 // there with all it has, as a path of MPTCP. One that is lost keeps its link and, while the host has
@@ -202,6 +202,9 @@ func (p *path) mtu() int {
 	if p.MTU != 0 {
 		mtu = min(mtu, p.MTU)
 	}
+	if kind := plan.KindOf(p.link.kind); kind != nil {
+		mtu = min(mtu, kind.MTUMost)
+	}
 	return mtu
 }
 
@@ -257,6 +260,9 @@ func (p *path) lines(metric int) (lines []line) {
 		add("sysctl %s", s)
 	}
 	add("mtu %s %d", p.Name, p.mtu())
+	if p.link.local.IsValid() {
+		add("address %s %s", p.Name, p.link.local)
+	}
 	for _, a := range p.addresses() {
 		add("address %s %s", p.Name, a)
 	}

@@ -35,6 +35,7 @@ const (
 type Config struct {
 	MPTCP   bool           `json:"mptcp"`
 	Journal string         `json:"journal"` // path of the stack's journal
+	Ports   string         `json:"ports"`   // of the stack, where it shares addresses of the host
 	Uplinks []*plan.Uplink `json:"uplinks"`
 }
 
@@ -146,9 +147,12 @@ func follow(control string) error {
 		f.paths = append(f.paths, newPath(u, i))
 	}
 	memory := &memory{configFile}
-	w := &ways{config: c, keeper: keeper{keepFD}, memory: memory, changed: make(chan struct{}, 1)}
+	w := newWays(c, control, keeper{keepFD}, memory)
 	f.open = w.open
-	f.look = func() (map[string]*device, error) { return h.look(f.names()) }
+	f.look = func() (map[string]*device, error) {
+		w.take(f.paths)
+		return h.look(f.names())
+	}
 	b := &budgets{control: control, memory: memory}
 	// Before the links are gone, and their counters with them.
 	b.begin(f.paths)
