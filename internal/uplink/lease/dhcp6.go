@@ -70,6 +70,9 @@ func (c *client6) want(now time.Time, addresses, rest bool) {
 
 func (c *client6) stop() { c.phase, c.retry = idle, retry{} }
 
+// forget drops what another network gave.
+func (c *client6) forget() { c.given, c.dns, c.search = nil, nil, nil }
+
 // turn begins a phase with a message.
 func (c *client6) turn(now time.Time, to phase) {
 	if to == selecting {

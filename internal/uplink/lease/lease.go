@@ -7,7 +7,8 @@
 // What it promises: Follow returns a channel of states. A new one comes when something has changed,
 // never two equal in a row; who reads slowly gets the last one. What fails is part of the state, and
 // is tried again for ever, less and less often. When the carrier comes back all is asked for at
-// once; until the network answers, what it gave before is kept to its end.
+// once. What was given before is kept until the network answers, or to its end, because mostly it is
+// the same network.
 //
 // How: the device, a macvtap, is used by two sockets only (port.go). A packet socket, whose
 // filter passes DHCP and router advertisements and nothing else, for all protocols because the
@@ -60,13 +61,19 @@ const (
 
 // Follow gets addresses until the context ends; then it gives them back, closes the port and the
 // channel.
-func (p *Port) Follow(ctx context.Context, w Want) <-chan State {
+func (p *Port) Follow(ctx context.Context, w Want) <-chan State { return p.follow(ctx, w, 1) }
+
+// follow does so with a clock that is faster than time, for tests: servers have leases of two
+// minutes and more.
+func (p *Port) follow(ctx context.Context, w Want, speed time.Duration) <-chan State {
 	out := make(chan State, 1)
 	f := newFollower(w, p.MAC, p.send, rand.Float64)
+	begin := time.Now()
+	now := func() time.Time { return begin.Add(speed * time.Since(begin)) }
 	go func() {
 		defer close(out)
 		defer p.Close()
-		f.run(ctx, p, out)
+		f.run(ctx, p, out, now, speed)
 	}()
 	return out
 }
@@ -101,7 +108,7 @@ func newFollower(w Want, own hardware, send func([]byte), random func() float64)
 	return f
 }
 
-func (f *follower) run(ctx context.Context, p *Port, out chan State) {
+func (f *follower) run(ctx context.Context, p *Port, out chan State, clock func() time.Time, speed time.Duration) {
 	packets, links := make(chan packet), make(chan news)
 	go p.receive(packets, ctx.Done())
 	go p.watch(links, ctx.Done())
@@ -110,32 +117,26 @@ func (f *follower) run(ctx context.Context, p *Port, out chan State) {
 	for {
 		select {
 		case <-ctx.Done():
-			f.release(time.Now())
+			f.release(clock())
 			return
 		case m := <-packets:
-			f.handle(time.Now(), m)
+			f.handle(clock(), m)
 		case n := <-links:
-			f.hear(time.Now(), n)
+			f.hear(clock(), n)
 		case <-timer.C:
 		}
-		now := time.Now()
+		now := clock()
 		f.tick(now)
 		at := f.next()
-		if s, due := f.due(now); s != nil {
-			if now.Before(due) {
-				at = earlier(at, due)
-			} else {
-				replace(out, *s)
-				f.sent, f.sentAt = s, now
-				at = earlier(at, s.soonest(now))
-			}
-		} else if f.sent != nil {
-			at = earlier(at, f.sent.soonest(now))
+		if s, due := f.due(now); s != nil && now.Before(due) {
+			at = earlier(at, due)
+		} else if s != nil {
+			replace(out, *s)
+			f.sent, f.sentAt = s, now
 		}
-		if at.IsZero() {
-			timer.Stop()
-		} else {
-			timer.Reset(at.Sub(now))
+		timer.Stop()
+		if !at.IsZero() {
+			timer.Reset(at.Sub(now) / speed)
 		}
 	}
 }
@@ -158,7 +159,7 @@ func replace(out chan State, s State) {
 // hear takes news of the device.
 func (f *follower) hear(now time.Time, n news) {
 	if n.mtu > 0 {
-		f.v4.mtu, f.routers.deviceMT = n.mtu, n.mtu
+		f.v4.mtu, f.routers.deviceMTU = n.mtu, n.mtu
 	}
 	f.gone = f.gone || n.gone
 	switch carrier := n.carrier && !f.gone; {
@@ -185,7 +186,9 @@ func (f *follower) handle(now time.Time, p packet) {
 	case p.protocol == dhcp6 && f.want.IPv6:
 		f.v6.handle(now, p)
 	case p.protocol == advertisement && f.want.IPv6:
-		f.routers.handle(now, p)
+		if f.routers.handle(now, p) && !f.routers.managed {
+			f.v6.forget()
+		}
 		f.v6.want(now, f.routers.managed, f.routers.other)
 	}
 }
@@ -208,10 +211,10 @@ func (f *follower) release(now time.Time) {
 }
 
 // state is what there is now.
-func (f *follower) state(now time.Time) State {
+func (f *follower) state() State {
 	var s State
 	f.v4.add(&s)
-	f.routers.add(&s, now)
+	f.routers.add(&s)
 	f.v6.add(&s)
 	for _, a := range s.Addresses {
 		if a.Prefix.Addr().Is6() && s.MTU > 0 && s.MTU < leastMTU6 {
@@ -233,7 +236,7 @@ func (f *follower) state(now time.Time) State {
 
 // due returns a state that is to be sent, and when; nil if the last one is still true.
 func (f *follower) due(now time.Time) (*State, time.Time) {
-	s := f.state(now)
+	s := f.state()
 	switch {
 	case f.sent == nil && s.equal(State{}):
 		return nil, time.Time{}

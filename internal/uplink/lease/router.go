@@ -19,21 +19,22 @@ import (
 // below two hours, unless it was shorter already (RFC 4862, 5.5.3), because anybody on the link can
 // send an announcement.
 type routers struct {
-	device   string
-	own      hardware
-	deviceMT int // the device's MTU
-	key      []byte
-	send     func(frame []byte)
-	random   func() float64
-	running  bool
-	retry    retry
-	routers  []router
-	prefixes []prefix
-	dns      []named[netip.Addr]
-	search   []named[string]
-	mtu      int
-	managed  bool // addresses are to be had by DHCPv6
-	other    bool // the rest is
+	device    string
+	own       hardware
+	deviceMTU int
+	key       []byte
+	send      func(frame []byte)
+	random    func() float64
+	running   bool
+	answered  bool // since it began to run
+	retry     retry
+	routers   []router
+	prefixes  []prefix
+	dns       []named[netip.Addr]
+	search    []named[string]
+	mtu       int
+	managed   bool // addresses are to be had by DHCPv6
+	other     bool // the rest is
 }
 
 type router struct {
@@ -42,7 +43,7 @@ type router struct {
 	until      time.Time
 }
 
-// prefix is one that is announced; its ends are zero for never, and never is the zero Time.
+// prefix is one that is announced: as on the link, for addresses (auto), or both.
 type prefix struct {
 	prefix           netip.Prefix
 	onLink, auto     bool
@@ -93,8 +94,15 @@ func (r *routers) start(now time.Time) {
 	}
 }
 
-// stop forgets that routers answered: after the carrier was lost it may be another network.
-func (r *routers) stop() { r.running, r.managed, r.other, r.retry = false, false, false, retry{} }
+func (r *routers) stop() {
+	r.running, r.answered, r.managed, r.other, r.retry = false, false, false, false, retry{}
+}
+
+// forget is for the first announcement since the carrier came: it may be another network, and the
+// same one announces all again.
+func (r *routers) forget() {
+	r.routers, r.prefixes, r.dns, r.search, r.mtu = nil, nil, nil, nil, 0
+}
 
 func (r *routers) ask(now time.Time) {
 	r.send(solicitation(r.own))
@@ -152,11 +160,16 @@ func (r *routers) tick(now time.Time) {
 	}
 }
 
-// handle takes an announcement, from the byte behind ICMPv6's checksum on.
-func (r *routers) handle(now time.Time, p packet) {
+// handle takes an announcement, from the byte behind ICMPv6's checksum on, and reports whether it is
+// the first since the carrier came.
+func (r *routers) handle(now time.Time, p packet) (first bool) {
 	b := p.payload
 	if !r.running || len(b) < 12 || !wellFormed(b[12:]) {
-		return
+		return false
+	}
+	if first = !r.answered; first {
+		r.answered = true
+		r.forget()
 	}
 	flags, life := b[1], binary.BigEndian.Uint16(b[2:])
 	r.route(now, p.source, flags, life)
@@ -173,7 +186,7 @@ func (r *routers) handle(now time.Time, p packet) {
 			}
 		case 5:
 			if len(body) == 6 {
-				r.mtu = fits(int(min(binary.BigEndian.Uint32(body[2:]), 1<<20)), leastMTU6, r.deviceMT)
+				r.mtu = fits(int(min(binary.BigEndian.Uint32(body[2:]), 1<<20)), leastMTU6, r.deviceMTU)
 			}
 		case 25:
 			r.servers(now, body)
@@ -182,6 +195,7 @@ func (r *routers) handle(now time.Time, p packet) {
 		}
 	}
 	r.tick(now)
+	return first
 }
 
 // wellFormed reports whether the options fill the message. One of no length would not end.
@@ -326,7 +340,7 @@ func (r *routers) identifier(p netip.Prefix) [8]byte {
 	return [8]byte(h.Sum(nil))
 }
 
-func (r *routers) add(s *State, now time.Time) {
+func (r *routers) add(s *State) {
 	for _, p := range r.prefixes {
 		if p.onLink {
 			s.OnLink = append(s.OnLink, p.prefix)
