@@ -65,6 +65,15 @@ func (g *Guests) TakeSysctls(all []Sysctl) {
 	}
 }
 
+// TakePorts gives guests the stack's range of ports: what they send over UDP keeps its port.
+func (g *Guests) TakePorts(all []Sysctl) {
+	for _, s := range all {
+		if s.names("ip_local_port_range") || s.names("ip_local_reserved_ports") {
+			g.Sysctls = append(g.Sysctls, s)
+		}
+	}
+}
+
 // addForwarding writes what must be set before there is a link: the stack forwards whatever
 // is not TCP, and still accepts router advertisements.
 func (g *Guests) addForwarding(p *Plan) {

@@ -261,10 +261,11 @@ func (f *follower) next() (first time.Time) {
 }
 
 // explain says of each path that is not usable why that is so.
-func (f *follower) explain() (sentences []string) {
+// The names are of the host's interfaces.
+func (f *follower) explain(names []string) (sentences []string) {
 	for _, p := range f.paths {
 		if p.state != Usable {
-			sentences = append(sentences, p.Name+": "+p.why)
+			sentences = append(sentences, p.Name+": "+p.why+p.hint(names))
 		}
 	}
 	return sentences

@@ -98,14 +98,14 @@ func (r *report) line(word, text string) {
 }
 
 // end says how the start ended, and then no more.
-func (r *report) end(f *follower, ok bool) {
+func (r *report) end(f *follower, ok bool, names []string) {
 	if ok {
-		for _, sentence := range f.explain() {
+		for _, sentence := range f.explain(names) {
 			r.line("note", "uplink "+sentence)
 		}
 		fmt.Fprintln(r.file, "ok")
 	} else {
-		r.line("error", "no uplink can be used: "+list(f.explain()))
+		r.line("error", "no uplink can be used: "+list(f.explain(names)))
 	}
 	r.file.Close()
 	r.file = nil
@@ -207,7 +207,7 @@ func (f *follower) loop(h *host, w *ways, b *budgets, r *report, ended <-chan st
 		}
 		if r.file != nil {
 			if ok, final := f.ready(now.Sub(r.began)); final {
-				r.end(f, ok)
+				r.end(f, ok, h.names())
 			}
 		}
 		timer.set(soonest(settle, f.next(), b.next, r.next(now)))

@@ -175,8 +175,13 @@ func (l *Locked) HandOver(j *Journal, pid int) error {
 	if err != nil {
 		return err
 	}
-	j.Owner = owner
-	return l.Save(j)
+	// As it is now: what follows the host's interfaces may have added to it.
+	now, err := l.Load(j.path)
+	if err != nil {
+		return err
+	}
+	now.Owner = owner
+	return l.Save(now)
 }
 
 // Remove deletes the journal, when everything is undone.
