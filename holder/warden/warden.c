@@ -20,6 +20,7 @@
 
 #include "holder/control/control.h"
 #include "holder/plan.h"
+#include "holder/warden/follower.h"
 #include "holder/warden/requests.h"
 #include "holder/warden/tracer.h"
 
@@ -175,8 +176,11 @@ static void close_all_but(const int *kept, int n)
 /* How long there is nothing to do at the most: -1 for ever, in nanoseconds. */
 static long patience(const struct requests *r)
 {
-	long ns = tracer_patience();
+	long ns = tracer_patience(), follower = r->listens ? follower_patience() : -1;
 	uint64_t now;
+
+	if (follower >= 0 && (ns < 0 || follower < ns))
+		ns = follower;
 
 	if (r->deadline) {
 		now = guise_host_now();
@@ -200,13 +204,19 @@ static int serve(struct requests *r, pid_t pid, bool *killed)
 		sigdelset(&waking, ending[i]);
 	*killed = false;
 	while (!tracer_turn(pid, &how)) {
-		struct pollfd p = { .fd = r->channel, .events = POLLIN };
+		struct pollfd p[] = {
+			{ .fd = r->channel, .events = POLLIN },
+			{ .fd = follower_channel(), .events = POLLIN },
+		};
 		const long ns = patience(r);
 		const struct timespec left = { ns / 1000000000, ns % 1000000000 };
 
 		/* A channel that has hung up is not polled: the end is still to come. */
-		if (ppoll(&p, 1, ns < 0 ? NULL : &left, &waking) > 0 && !requests_answer(r))
+		if (ppoll(p, 2, ns < 0 ? NULL : &left, &waking) > 0 && p[0].revents &&
+		    !requests_answer(r))
 			r->channel = -1;
+		if (r->listens)
+			follower_turn();
 		if (r->deadline && guise_host_now() >= r->deadline) {
 			/* While a debugger holds one of its threads it is not reported. */
 			if (*killed)
@@ -219,6 +229,7 @@ static int serve(struct requests *r, pid_t pid, bool *killed)
 		}
 	}
 	child = 0;
+	follower_end();
 	if (WIFSIGNALED(how) && !*killed)
 		fprintf(stderr,
 			"guise-holder: the stack's carrier, process %d, was killed by signal %d; "
@@ -246,7 +257,7 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 	struct carrier c;
 	struct stat st;
 	bool killed;
-	int pair[2][2], how;
+	int pair[2][2], how, kept[6];
 	pid_t pid;
 
 	/* Where they cannot be read, nobody has them. */
@@ -265,6 +276,10 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 		c = (struct carrier){ pair[0][1], pair[1][1] };
 		close(pair[0][0]);
 		close(pair[1][0]);
+		follower_descriptors(p, kept);
+		for (int i = 0; i < 2; i++)
+			if (kept[i] >= 0)
+				close(kept[i]);
 		_exit(begin_carrier(carry, arg, &c));
 	}
 	if (pid < 0) {
@@ -274,7 +289,13 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 	child = pid;
 	r.channel = pair[0][0];
 	tracer_begin(pair[1][0], user);
-	close_all_but((const int[]){ status, r.listener, pair[0][0], pair[1][0] }, 4);
+	kept[0] = status;
+	kept[1] = r.listener;
+	kept[2] = pair[0][0];
+	kept[3] = pair[1][0];
+	follower_descriptors(p, kept + 4);
+	close_all_but(kept, 6);
+	follower_begin(p);
 	how = serve(&r, pid, &killed);
 	return !killed && WIFEXITED(how) && !WEXITSTATUS(how);
 }
