@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The fuzzer of the messages that bring a process more bells (lib/region/more_bells.c): a member
+ * The fuzzer of the messages that bring a process more bells (lib/region/additions.c): a member
  * of a stack without a kernel, whose channel brings anything.
  *
  *	bells_fuzz [--turns N | --seconds S] [--seed N]
@@ -14,7 +14,7 @@
 
 #include "host/fd.h"
 #include "host/sys.h"
-#include "region/more_bells.h"
+#include "region/additions.h"
 #include "test/holder.h"
 
 #include <fcntl.h>
@@ -129,10 +129,10 @@ static void turn(struct rng *r, uint64_t number)
 	}
 	for (uint32_t i = rng_below(r, MESSAGES_MOST + 1); i; i--)
 		have = message(r, have);
-	member.bells_next = 0;
+	member.additions_next = 0;
 	/* Who comes for an answer reads what is in the channel. */
 	member.region->procs[member.proc].ask = GUISE_ASK_ANSWERED;
-	guise_bells_keep_up(&member, self, false);
+	guise_additions_keep_up(&member, self, false);
 	judge(have, guise_fd_low(FDS_MOST));
 	n_bells = have > n_bells ? have : n_bells;
 }

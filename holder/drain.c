@@ -6,7 +6,8 @@
  * goes on delivering it. So does a stack whose last member has left: its pump
  * runs until every connection has been acknowledged to the end. A connection
  * that only waits for its peer to close (FIN_WAIT2, TIME_WAIT) has nothing left
- * to deliver and is not waited for. What came from a program by a published port or
+ * to deliver and is not waited for, nor is one whose address is on no interface with a carrier: its
+ * path is gone. What came from a program by a published port or
  * a relayed address is delivered when the relay's connection has ended.
  */
 #include "holder/drain.h"
@@ -22,6 +23,7 @@
 #include "region/vcpu.h"
 #include "region/wait.h"
 
+#include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -31,15 +33,46 @@
 
 #define LOOK_MS 20
 
-unsigned int drain_count(const char *text)
+/* An address as the kernel writes it there, in words of the processor's order. */
+static bool parse_address(const char *hex, struct guise_address *a)
+{
+	uint32_t word[4] = { 0 };
+	int n = 0;
+
+	while (n < 4 && sscanf(hex + 8 * n, "%8x", &word[n]) == 1 && hex[8 * n] != ':')
+		n++;
+	*a = (struct guise_address){ .family = n == 1 ? AF_INET : AF_INET6 };
+	memcpy(a->addr, word, sizeof(word));
+	if (n == 4 && !word[0] && !word[1] && word[2] == htonl(0xffff)) { /* IPv4, mapped */
+		*a = (struct guise_address){ .family = AF_INET };
+		memcpy(a->addr, &word[3], sizeof(word[3]));
+	}
+	return n == 1 || n == 4;
+}
+
+static bool is_one_of(const char *hex, const struct drain_addresses *there)
+{
+	struct guise_address a;
+
+	if (there->n < 0 || !parse_address(hex, &a))
+		return true;
+	for (int i = 0; i < there->n; i++)
+		if (!memcmp(&there->address[i], &a, sizeof(a)))
+			return true;
+	/* All of 127/8 is on lo. */
+	return a.family == AF_INET && a.addr[0] == 127;
+}
+
+unsigned int drain_count(const char *text, const struct drain_addresses *there)
 {
 	unsigned int n = 0, state, queue;
+	char local[48];
 	const char *line;
 
 	for (line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
 		/* sl local remote st tx_queue:rx_queue */
-		if (sscanf(line + 1, "%*s %*s %*s %x %x:", &state, &queue) != 2 ||
-		    state == TCP_LISTEN)
+		if (sscanf(line + 1, "%*s %47s %*s %x %x:", local, &state, &queue) != 3 ||
+		    state == TCP_LISTEN || !is_one_of(local, there))
 			continue;
 		/* In these a peer still owes us an acknowledgement whatever the queue says. */
 		if (queue || state == TCP_FIN_WAIT1 || state == TCP_LAST_ACK ||
@@ -51,12 +84,16 @@ unsigned int drain_count(const char *text)
 
 static unsigned int unfinished(struct guise_stack *s, char *buf, size_t size)
 {
+	struct drain_addresses there;
 	unsigned int n = 0;
 
+	there.n = guise_addresses(s, there.address, DRAIN_ADDRESSES);
+	if (there.n == DRAIN_ADDRESSES) /* there may be more */
+		there.n = -1;
 	if (guise_read_file(s, "/proc/net/tcp", buf, size) > 0)
-		n += drain_count(buf);
+		n += drain_count(buf, &there);
 	if (guise_read_file(s, "/proc/net/tcp6", buf, size) > 0)
-		n += drain_count(buf);
+		n += drain_count(buf, &there);
 	return n;
 }
 

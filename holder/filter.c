@@ -12,7 +12,8 @@
  *	socketpair	of Unix sockets, and of the kind that stays connected: one of datagrams
  *			sends to any address
  *	newfstatat	of a descriptor, as libc makes fstat of it
- *	ioctl		what relays ask about sockets and interfaces
+ *	ioctl		what relays ask about sockets and interfaces, and what is set on the
+ *			descriptor of a tap that comes while the stack has programs
  *	clone		threads only; a servant makes processes, too. clone3, whose arguments a
  *			filter cannot see, does not exist here: libc then calls clone
  *	tgkill, ...	signals to itself only; kill: none, it asks only whether a process is there
@@ -29,6 +30,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/if_tun.h>
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <sched.h>
@@ -260,7 +262,10 @@ void isolation_seal(bool forks, unsigned int *left)
 {
 	const uint32_t self[] = { (uint32_t)host_sys(SYS_getpid), 0 };
 	static const uint32_t family[] = { AF_INET, AF_INET6 };
-	static const uint32_t control[] = { SIOCATMARK, SIOCOUTQ, SIOCGIFINDEX, SIOCGIFNAME, SIOCGIFMTU };
+	static const uint32_t control[] = {
+		SIOCATMARK,  SIOCOUTQ,	 SIOCGIFINDEX,	  SIOCGIFNAME,	 SIOCGIFHWADDR,
+		SIOCGIFMTU, TUNSETVNETHDRSZ, TUNSETOFFLOAD, TUNGETIFF,
+	};
 	const uint32_t nothing = 0;
 	static struct filter f;
 	struct sock_fprog program = { .filter = f.code };

@@ -249,7 +249,7 @@ static bool live(struct plan *p, const struct args *a, int signals, int question
 			err = relay_start(p->relay, p->s);
 		isolation_seal(false, left);
 		if (!err)
-			err = control_start(p->control, &server, &p->relay->guests);
+			err = control_start(p->control, &server, p);
 		if (err) {
 			say_error(a->status, 0);
 		} else {

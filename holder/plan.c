@@ -40,6 +40,9 @@ struct directive {
 	const char *usage;
 	/* ANYWHERE: called while parsing. 0 or -errno with a sentence. */
 	int (*apply)(struct plan *p, char **word, int words);
+	/* While the stack has programs the line may come, too; and what takes it back, or NULL. */
+	bool changes;
+	int (*remove)(struct plan *p, char **word, int words);
 };
 
 /* The words from word[0] on, with one blank between; to be freed. */
@@ -164,6 +167,20 @@ static int parse_fd(const char *directive, const char *word, int *fd)
 	return 0;
 }
 
+static int apply_follow(struct plan *p, char **word, int words)
+{
+	int err;
+
+	(void)words;
+	if (!p->control)
+		return guise_fail(EINVAL, "follow must stand after control");
+	err = parse_fd(word[0], word[2], &p->follow.config);
+	if (!err)
+		err = parse_fd(word[0], word[3], &p->follow.report);
+	p->follow.program = word[1];
+	return err;
+}
+
 static int apply_control(struct plan *p, char **word, int words)
 {
 	int fd, err = parse_fd(word[0], word[1], &fd);
@@ -187,11 +204,11 @@ static int apply_tell(struct plan *p, char **word, int words)
 }
 
 /* link IFNAME KIND [WHAT] [OPTION...] is guise_link_add()'s "kind:what,option" */
-static int apply_link(struct plan *p, char **word, int words)
+static int add_link(struct plan *p, char **word, int words)
 {
 	char spec[256];
 	size_t len;
-	int fd, i, ret;
+	int i;
 
 	len = (size_t)snprintf(spec, sizeof(spec), "%s", word[2]);
 	for (i = 3; i < words && len < sizeof(spec); i++)
@@ -200,7 +217,13 @@ static int apply_link(struct plan *p, char **word, int words)
 	if (len >= sizeof(spec))
 		return guise_fail(EINVAL, "link %s: longer than %zu characters", word[1],
 				  sizeof(spec) - 1);
-	ret = guise_link_add(p->s, word[1], spec);
+	return guise_link_add(p->s, word[1], spec);
+}
+
+static int apply_link(struct plan *p, char **word, int words)
+{
+	int fd, ret = add_link(p, word, words);
+
 	if (ret < 0)
 		return ret;
 	/* The link has a copy; ours would keep the device after the link. */
@@ -222,6 +245,28 @@ static int apply_hold(struct plan *p, char **word, int words)
 	return 0;
 }
 
+/* The holder does not yet watch for the end of such a link's other side. */
+static int add_link_later(struct plan *p, char **word, int words)
+{
+	const struct guise_link_kind *kind = guise_link_kind(word[2]);
+
+	if (words < 4 || strncmp(word[3], "fd=", 3))
+		return guise_fail(EINVAL, "link %s: expected the descriptor of an open link (fd=N)",
+				  word[1]);
+	if (kind && (kind->backend->end || kind->backend->epitaph))
+		return guise_fail(EINVAL,
+				  "link %s: a %s cannot come while the stack has programs; it is "
+				  "given when the stack is made",
+				  word[1], word[2]);
+	return add_link(p, word, words);
+}
+
+static int remove_link(struct plan *p, char **word, int words)
+{
+	(void)words;
+	return guise_link_del(p->s, word[1]);
+}
+
 static int apply_bridge(struct plan *p, char **word, int words)
 {
 	return guise_bridge_add(p->s, word[1], (const char *const *)word + 2, words - 2);
@@ -233,6 +278,30 @@ static int apply_up(struct plan *p, char **word, int words)
 	return guise_link_set(p->s, word[1], 1);
 }
 
+static int remove_up(struct plan *p, char **word, int words)
+{
+	(void)words;
+	return guise_link_set(p->s, word[1], 0);
+}
+
+static int apply_carrier(struct plan *p, char **word, int words)
+{
+	(void)words;
+	if (strcmp(word[2], "on") && strcmp(word[2], "off"))
+		return guise_fail(EINVAL, "carrier %s: \"%s\" is neither on nor off", word[1],
+				  word[2]);
+	return guise_link_carrier(p->s, word[1], !strcmp(word[2], "on"));
+}
+
+static int apply_mtu(struct plan *p, char **word, int words)
+{
+	uint64_t mtu;
+	int err = guise_unit_count(word[2], "mtu", &mtu);
+
+	(void)words;
+	return err ? err : guise_link_mtu(p->s, word[1], (int)(mtu < INT_MAX ? mtu : INT_MAX));
+}
+
 static int apply_address(struct plan *p, char **word, int words)
 {
 	(void)words;
@@ -240,30 +309,66 @@ static int apply_address(struct plan *p, char **word, int words)
 	return guise_addr_add(p->s, word[1], word[2]);
 }
 
-static int apply_route(struct plan *p, char **word, int words)
+static int remove_address(struct plan *p, char **word, int words)
 {
-	const char *via = NULL, *dev = NULL;
-	unsigned int table = 0;
-
-	for (int i = 2; i < words; i += 2) {
-		if (i + 1 == words)
-			return guise_fail(EINVAL, "route %s: %s needs a value", word[1], word[i]);
-		if (!strcmp(word[i], "via"))
-			via = word[i + 1];
-		else if (!strcmp(word[i], "dev"))
-			dev = word[i + 1];
-		else if (strcmp(word[i], "table"))
-			return guise_fail(EINVAL,
-					  "route %s: unknown word \"%s\"; known are via, dev, "
-					  "table",
-					  word[1], word[i]);
-		else if (parse_table(word[i + 1], &table))
-			return -EINVAL;
-	}
-	return guise_route_add(p->s, word[1], via, dev, table);
+	(void)words;
+	return guise_addr_del(p->s, word[1], word[2]);
 }
 
-static int apply_rule(struct plan *p, char **word, int words)
+static int parse_route(char **word, int words, struct guise_route_spec *r)
+{
+	uint64_t metric;
+
+	*r = (struct guise_route_spec){ .dst = word[1] };
+	for (int i = 2; i < words; i += 2) {
+		if (!strcmp(word[i], "onlink")) {
+			r->onlink = true;
+			i--;
+			continue;
+		}
+		if (i + 1 == words)
+			return guise_fail(EINVAL, "route %s: %s needs a value", word[1], word[i]);
+		if (!strcmp(word[i], "via")) {
+			r->via = word[i + 1];
+		} else if (!strcmp(word[i], "dev")) {
+			r->dev = word[i + 1];
+		} else if (!strcmp(word[i], "src")) {
+			r->src = word[i + 1];
+		} else if (!strcmp(word[i], "metric")) {
+			if (guise_unit_count(word[i + 1], "metric", &metric))
+				return -EINVAL;
+			r->metric = (unsigned int)metric;
+		} else if (strcmp(word[i], "table")) {
+			return guise_fail(EINVAL,
+					  "route %s: unknown word \"%s\"; known are via, dev, "
+					  "src, metric, onlink, table",
+					  word[1], word[i]);
+		} else if (parse_table(word[i + 1], &r->table)) {
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int change_route(struct plan *p, char **word, int words, bool add)
+{
+	struct guise_route_spec r;
+	int err = parse_route(word, words, &r);
+
+	return err ? err : guise_route_change(p->s, &r, add);
+}
+
+static int apply_route(struct plan *p, char **word, int words)
+{
+	return change_route(p, word, words, true);
+}
+
+static int remove_route(struct plan *p, char **word, int words)
+{
+	return change_route(p, word, words, false);
+}
+
+static int change_rule(struct plan *p, char **word, int words, bool add)
 {
 	struct guise_rule rule = { 0 };
 	struct {
@@ -299,7 +404,17 @@ static int apply_rule(struct plan *p, char **word, int words)
 			return -EINVAL;
 		*known[k].number = (uint32_t)value;
 	}
-	return guise_rule_add(p->s, &rule);
+	return guise_rule_change(p->s, &rule, add);
+}
+
+static int apply_rule(struct plan *p, char **word, int words)
+{
+	return change_rule(p, word, words, true);
+}
+
+static int remove_rule(struct plan *p, char **word, int words)
+{
+	return change_rule(p, word, words, false);
 }
 
 static int apply_qdisc(struct plan *p, char **word, int words)
@@ -350,6 +465,24 @@ static int apply_mptcp(struct plan *p, char **word, int words)
 	}
 	return guise_fail(EINVAL, "mptcp: expected \"mptcp endpoint ADDR dev IFNAME FLAG...\" or "
 				  "\"mptcp limits ADD_ADDR SUBFLOWS\"");
+}
+
+/* One that is there already gets other flags: whether it is a backup. */
+static int change_mptcp(struct plan *p, char **word, int words)
+{
+	bool backup = false;
+	int err = apply_mptcp(p, word, words);
+
+	for (int i = 5; i < words; i++)
+		backup = backup || !strcmp(word[i], "backup");
+	return err == -EEXIST ? guise_mptcp_endpoint_backup(p->s, word[2], backup) : err;
+}
+
+static int remove_mptcp(struct plan *p, char **word, int words)
+{
+	if (words < 5 || strcmp(word[1], "endpoint") || strcmp(word[3], "dev"))
+		return guise_fail(EINVAL, "mptcp: expected \"mptcp endpoint ADDR dev IFNAME\"");
+	return guise_mptcp_endpoint_del(p->s, word[2]);
 }
 
 /* A stack in simulated time has no host beside it. */
@@ -428,36 +561,41 @@ static int apply_guests(struct plan *p, char **word, int words)
 }
 
 static const struct directive directives[] = {
-	{ "name", SETTING, 1, 1, "NAME", apply_name },
-	{ "memory", SETTING, 1, 1, "BYTES|NM", apply_memory },
-	{ "clock", SETTING, 1, 2, "real | sim SEED", apply_clock },
-	{ "cmdline", SETTING, 1, MANY, "TEXT...", apply_cmdline },
-	{ "boot", STACK, 0, 0, "", apply_boot },
-	{ "privileges", STACK, 1, 1, "all|host|kept", apply_privileges },
-	{ "link", STACK, 2, MANY, "IFNAME KIND [WHAT] [OPTION...]", apply_link },
-	{ "bridge", STACK, 2, MANY, "IFNAME PORT...", apply_bridge },
-	{ "up", STACK, 1, 1, "IFNAME", apply_up },
-	{ "address", STACK, 2, 2, "IFNAME ADDR/LEN", apply_address },
-	{ "route", STACK, 3, 7, "DST [via ADDR] [dev IFNAME] [table N]", apply_route },
+	{ "name", SETTING, 1, 1, "NAME", apply_name, false, NULL },
+	{ "memory", SETTING, 1, 1, "BYTES|NM", apply_memory, false, NULL },
+	{ "clock", SETTING, 1, 2, "real | sim SEED", apply_clock, false, NULL },
+	{ "cmdline", SETTING, 1, MANY, "TEXT...", apply_cmdline, false, NULL },
+	{ "boot", STACK, 0, 0, "", apply_boot, false, NULL },
+	{ "privileges", STACK, 1, 1, "all|host|kept", apply_privileges, false, NULL },
+	{ "link", STACK, 2, MANY, "IFNAME KIND [WHAT] [OPTION...]", apply_link, true, remove_link },
+	{ "bridge", STACK, 2, MANY, "IFNAME PORT...", apply_bridge, false, NULL },
+	{ "up", STACK, 1, 1, "IFNAME", apply_up, true, remove_up },
+	{ "carrier", STACK, 2, 2, "IFNAME on|off", apply_carrier, true, NULL },
+	{ "mtu", STACK, 2, 2, "IFNAME N", apply_mtu, true, NULL },
+	{ "address", STACK, 2, 2, "IFNAME ADDR/LEN", apply_address, true, remove_address },
+	{ "route", STACK, 3, 12,
+	  "DST [via ADDR] [dev IFNAME] [src ADDR] [metric N] [onlink] [table N]", apply_route, true,
+	  remove_route },
 	{ "rule", STACK, 2, 14,
 	  "[from PREFIX] [to PREFIX] [iif IFNAME] [oif IFNAME] [fwmark N] [priority N] table N",
-	  apply_rule },
-	{ "qdisc", STACK, 2, MANY, "IFNAME SPEC...", apply_qdisc },
-	{ "sysctl", STACK, 2, MANY, "KEY VALUE...", apply_sysctl },
+	  apply_rule, true, remove_rule },
+	{ "qdisc", STACK, 2, MANY, "IFNAME SPEC...", apply_qdisc, true, NULL },
+	{ "sysctl", STACK, 2, MANY, "KEY VALUE...", apply_sysctl, true, NULL },
 	{ "mptcp", STACK, 3, MANY, "endpoint ADDR dev IFNAME FLAG... | limits ADD_ADDR SUBFLOWS",
-	  apply_mptcp },
-	{ "relay", STACK, 2, 2, "ADDR[:PORT] HOST-ADDR[:PORT]", apply_relay },
-	{ "resolver", STACK, 1, 2, "ADDR[:PORT] [SERVER[:PORT]]", apply_resolver },
-	{ "host", STACK, 2, 2, "NAME ADDR", apply_host },
-	{ "publish", STACK, 3, 3, "fd=N tcp|udp PORT", apply_publish },
-	{ "guests", STACK, 3, 5, "IFNAME fd=N [mptcp] ADDR...", apply_guests },
-	{ "served", ANYWHERE, 0, 0, "", apply_served },
-	{ "user", ANYWHERE, 1, 1, "NAME", apply_user },
-	{ "keep", ANYWHERE, 0, 0, "", apply_keep },
-	{ "control", ANYWHERE, 2, 3, "fd=N PATH [NAME-PATH]", apply_control },
-	{ "tell", ANYWHERE, 1, 1, "KEY=VALUE", apply_tell },
-	{ "undo", ANYWHERE, 2, 2, "PROGRAM JOURNAL", apply_undo },
-	{ "hold", ANYWHERE, 1, 1, "fd=N", apply_hold },
+	  change_mptcp, true, remove_mptcp },
+	{ "relay", STACK, 2, 2, "ADDR[:PORT] HOST-ADDR[:PORT]", apply_relay, false, NULL },
+	{ "resolver", STACK, 1, 2, "ADDR[:PORT] [SERVER[:PORT]]", apply_resolver, false, NULL },
+	{ "host", STACK, 2, 2, "NAME ADDR", apply_host, false, NULL },
+	{ "publish", STACK, 3, 3, "fd=N tcp|udp PORT", apply_publish, false, NULL },
+	{ "guests", STACK, 3, 5, "IFNAME fd=N [mptcp] ADDR...", apply_guests, false, NULL },
+	{ "served", ANYWHERE, 0, 0, "", apply_served, false, NULL },
+	{ "user", ANYWHERE, 1, 1, "NAME", apply_user, false, NULL },
+	{ "keep", ANYWHERE, 0, 0, "", apply_keep, false, NULL },
+	{ "control", ANYWHERE, 2, 3, "fd=N PATH [NAME-PATH]", apply_control, false, NULL },
+	{ "tell", ANYWHERE, 1, 1, "KEY=VALUE", apply_tell, false, NULL },
+	{ "follow", ANYWHERE, 3, 3, "PROGRAM fd=CONFIG fd=REPORT", apply_follow, false, NULL },
+	{ "undo", ANYWHERE, 2, 2, "PROGRAM JOURNAL", apply_undo, false, NULL },
+	{ "hold", ANYWHERE, 1, 1, "fd=N", apply_hold, false, NULL },
 };
 
 #define N_DIRECTIVES (sizeof(directives) / sizeof(directives[0]))
@@ -473,18 +611,32 @@ static int unknown_directive(const char *name)
 	return guise_fail(EINVAL, "unknown directive \"%s\"; known are %s", name, known);
 }
 
-static int parse_line(struct plan *p, struct plan_line *l)
+/* The line's directive; NULL with the sentence. */
+static const struct directive *find_directive(const struct plan_line *l, bool add)
 {
 	const struct directive *d = directives;
-	int given = l->words - 1;
+	int given = l->words - 1, least;
 
 	while (d < directives + N_DIRECTIVES && strcmp(d->name, l->word[0]))
 		d++;
-	if (d == directives + N_DIRECTIVES)
-		return unknown_directive(l->word[0]);
-	if (given < d->min || given > d->max)
-		return guise_fail(EINVAL, "expected \"%s%s%s\"", d->name, *d->usage ? " " : "",
-				  d->usage);
+	if (d == directives + N_DIRECTIVES) {
+		unknown_directive(l->word[0]);
+		return NULL;
+	}
+	least = !add && d->remove == remove_link ? 1 : d->min; /* its name is enough */
+	if (given < least || given > d->max) {
+		guise_fail(EINVAL, "expected \"%s%s%s\"", d->name, *d->usage ? " " : "", d->usage);
+		return NULL;
+	}
+	return d;
+}
+
+static int parse_line(struct plan *p, struct plan_line *l)
+{
+	const struct directive *d = find_directive(l, true);
+
+	if (!d)
+		return -EINVAL;
 	l->directive = d;
 	if (d->when == SETTING && p->lines && p->line[p->lines - 1].directive->when == STACK)
 		return guise_fail(EINVAL,
@@ -557,6 +709,55 @@ int plan_apply(struct plan *p)
 	if (!p->s && !boot(p))
 		return p->lines ? p->line[p->lines - 1].number : 1;
 	return 0;
+}
+
+/* Splits a line, in place; the number of its words. */
+static int split(char *line, char **word, int most)
+{
+	char *rest, *next;
+	int n = 0;
+
+	for (next = strtok_r(line, " \t\r", &rest); next && n < most;
+	     next = strtok_r(NULL, " \t\r", &rest))
+		word[n++] = next;
+	return next ? most + 1 : n;
+}
+
+int plan_change(struct plan *p, char *line, const int *fd, unsigned int fds)
+{
+	char *words[PLAN_CHANGE_WORDS], **word = words, given[16];
+	struct plan_line l = { 0 };
+	const struct directive *d;
+	unsigned int number;
+	bool add;
+
+	l.words = split(line, words, PLAN_CHANGE_WORDS);
+	if (l.words > PLAN_CHANGE_WORDS || !l.words)
+		return guise_fail(EINVAL, "change: expected 1 to %d words", PLAN_CHANGE_WORDS);
+	add = strcmp(words[0], "no") != 0;
+	word += !add;
+	l.words -= !add;
+	l.word = word;
+	if (!l.words)
+		return guise_fail(EINVAL, "change no: expected a line of a plan");
+	d = find_directive(&l, add);
+	if (!d)
+		return -EINVAL;
+	if (!d->changes)
+		return guise_fail(EINVAL, "change: %s cannot change while the stack has programs",
+				  d->name);
+	if (!add)
+		return d->remove ? d->remove(p, word, l.words)
+				 : guise_fail(EINVAL, "change no: %s cannot be taken back",
+					      d->name);
+	if (d->apply != apply_link)
+		return d->apply(p, word, l.words);
+	if (l.words < 4 || sscanf(word[3], "fd=%u", &number) != 1 || number >= fds)
+		return guise_fail(EINVAL, "link %s: expected fd=N, of a descriptor that comes along",
+				  word[1]);
+	snprintf(given, sizeof(given), "fd=%d", fd[number]);
+	word[3] = given;
+	return add_link_later(p, word, l.words);
 }
 
 int plan_guests(const struct plan *p)

@@ -36,6 +36,10 @@ struct plan {
 	const char *undo_program, *undo_journal;
 	int held[PLAN_HELD]; /* descriptors that the warden keeps open until its end */
 	int n_held;
+	struct {
+		const char *program; /* NULL: none */
+		int config, report;
+	} follow; /* what follows the host's interfaces; warden/follower.c */
 
 	struct guise_stack *s;   /* once booted */
 	struct relay *relay;     /* what its relays are to do */
@@ -52,6 +56,15 @@ int plan_parse(struct plan *p, char *text);
 /* Boots the stack and configures it, line by line. 0, or the number of the
  * line that failed. p->s may be set even then. */
 int plan_apply(struct plan *p);
+
+#define PLAN_CHANGE_WORDS 32
+
+/*
+ * Applies a line, or "no LINE", while the stack has programs; the text is changed. fd=N in a link's
+ * line is the Nth of those descriptors, which stay the caller's. 0 or -errno with a sentence. For
+ * one thread.
+ */
+int plan_change(struct plan *p, char *line, const int *fd, unsigned int fds);
 
 /* The descriptor of the guests' namespace, or -1. */
 int plan_guests(const struct plan *p);

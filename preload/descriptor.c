@@ -15,7 +15,7 @@
 
 #include "guise/layout.h"
 #include "host/sys.h"
-#include "region/more_bells.h"
+#include "region/additions.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -108,7 +108,7 @@ HOOK int close_range(unsigned int first, unsigned int last, int flags)
 		return -1;
 
 	if (flags & (int)CLOSE_RANGE_UNSHARE && preload.stack && !preload_borrowed())
-		guise_bells_stay(preload.stack);
+		guise_additions_stay(preload.stack);
 	fd = first > INT_MAX ? -1 : (int)first;
 	while (fd >= 0 && !(flags & CLOSE_RANGE_CLOEXEC) &&
 	       (fd = guise_fdmap_next(preload.map, fd)) >= 0 && (unsigned int)fd <= last)

@@ -15,6 +15,8 @@
  *	keep		"ok": the stack stays when its last program leaves. The command that
  *			starts a named stack holds a ticket until it says this; if it is
  *			killed before, the stack ends as well
+ *	change LINE	"ok" when the stack has been changed as the line of a plan says, or "no
+ *			LINE", or "reset" (changes.c); descriptors of a link come with it
  *	detach PID	"ok": the holder traces that member no more
  *	down MS		"ok N": the stack ends, when its N members have left, or
  *			after MS milliseconds. No further ticket is given. The
@@ -28,7 +30,7 @@
  * when all copies of the tickets are closed, so it must not keep one itself.
  *
  * All of it happens on the thread that watches the members, which never waits, except for
- * what only the stack can tell: another thread asks the stack (teller.c). If the stack gives
+ * what only the stack can tell or change: other threads ask the stack (teller.c, changes.c). If the stack gives
  * no answer the client gets none, and has a time limit of its own. At the end the thread
  * that watches the members waits until the stack has delivered what was sent (drain.c), and
  * meanwhile answers that the stack is ending.
@@ -36,6 +38,9 @@
 #include "holder/control/control.h"
 
 #include "holder/guests/guests.h"
+#include "holder/plan.h"
+#include "holder/relay/relay.h"
+#include "holder/control/changes.h"
 #include "holder/control/report.h"
 #include "holder/control/run_folder.h"
 #include "holder/control/teller.h"
@@ -84,6 +89,7 @@ struct control {
 	uint64_t deadline; /* ns */
 
 	struct teller teller;
+	struct changes changes;
 };
 
 struct control *control_new(int listener, const char *path, const char *name)
@@ -100,6 +106,7 @@ struct control *control_new(int listener, const char *path, const char *name)
 	c->name = name;
 	c->epoll = c->spare = -1;
 	teller_init(&c->teller);
+	changes_init(&c->changes, NULL);
 	for (int i = 0; i < CLIENTS; i++)
 		c->client[i] = -1;
 	for (int i = 0; i < TICKETS; i++)
@@ -110,6 +117,11 @@ struct control *control_new(int listener, const char *path, const char *name)
 int control_listener(const struct control *c)
 {
 	return c ? c->listener : -1;
+}
+
+const char *control_path(const struct control *c)
+{
+	return c->path;
 }
 
 int control_tell(struct control *c, const char *word)
@@ -159,14 +171,15 @@ static void take_spare(struct control *c)
 		c->spare = (int)host_sys(SYS_fcntl, c->listener, F_DUPFD_CLOEXEC, 0);
 }
 
-int control_start(struct control *c, struct guise_server *v, const struct guests *guests)
+int control_start(struct control *c, struct guise_server *v, struct plan *p)
 {
 	long ret;
 
 	if (!c)
 		return 0;
 	c->v = v;
-	c->guests = guests;
+	c->guests = &p->relay->guests;
+	changes_init(&c->changes, p);
 	c->began = guise_host_now();
 	c->epoll = (int)host_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
 	ret = c->epoll < 0 ? c->epoll : watch(c, c->listener, EVENT(LISTENER, 0));
@@ -331,13 +344,18 @@ static void answer_detach(struct control *c, int client, int pid)
 		answer(client, "ok", -1);
 }
 
-static void answer_request(struct control *c, int client, const char *request)
+static void answer_request(struct control *c, int client, const char *request,
+			   const struct guise_message *with)
 {
 	unsigned long long ms;
 	int end = 0, pid;
 
 	if (!strcmp(request, "status")) {
 		answer_status(c, client);
+	} else if (!strncmp(request, "change ", 7)) {
+		if (changes_ask(&c->changes, client, request + 7, with->fd, with->fds))
+			refuse(client);
+		return;
 	} else if (!strcmp(request, "ticket")) {
 		answer_ticket(c, client, false);
 	} else if (!strcmp(request, "alive")) {
@@ -357,6 +375,7 @@ static void answer_request(struct control *c, int client, const char *request)
 		guise_fail(EPROTO, "unknown request; are guise and guise-holder of one version?");
 		refuse(client);
 	}
+	guise_message_close(with);
 }
 
 /* ---- clients -------------------------------------------------------------------- */
@@ -429,21 +448,22 @@ static void accept_clients(struct control *c)
 
 static void hear_client(struct control *c, int *client)
 {
-	char request[64];
-	long n;
+	char request[CHANGES_TEXT + 16];
+	struct guise_message with;
+	long n = guise_message_receive(*client, request, sizeof(request) - 1, &with);
 
-	/* No room for descriptors: the kernel drops those that come. */
-	n = host_sys(SYS_recvfrom, *client, request, sizeof(request) - 1, MSG_DONTWAIT, NULL, NULL);
 	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n <= 0) {
+		guise_message_close(&with);
 		/* The teller may have a copy, and the epoll would go on with that. */
 		host_sys(SYS_epoll_ctl, c->epoll, EPOLL_CTL_DEL, *client, NULL);
 		close_fd(client);
 		return;
 	}
-	request[n] = '\0';
-	answer_request(c, *client, request);
+	/* The rest of one that is too long is lost; it is none that is known, then. */
+	request[n < (long)sizeof(request) ? n : (long)sizeof(request) - 1] = '\0';
+	answer_request(c, *client, request, &with);
 }
 
 static void hear_ticket(struct control *c, unsigned int i,
@@ -507,6 +527,7 @@ void control_silence(struct control *c)
 		return;
 	close_tickets(c);
 	teller_stop(&c->teller);
+	changes_stop(&c->changes);
 	close_fd(&c->epoll);
 	close_fd(&c->spare);
 	c->started = false;

@@ -8,12 +8,14 @@
 #include <stdbool.h>
 
 struct control;
-struct guests;
+struct plan;
 
 /* What the plan says: a listening SOCK_SEQPACKET socket, its path, and the name's (or NULL). */
 struct control *control_new(int listener, const char *path, const char *name);
 /* The socket, or -1. */
 int control_listener(const struct control *c);
+/* Its path; c is not NULL. */
+const char *control_path(const struct control *c);
 /* KEY=VALUE, to be told to clients that ask about the stack. 0 or -errno with a sentence. */
 int control_tell(struct control *c, const char *word);
 void control_free(struct control *c);
@@ -21,7 +23,7 @@ void control_free(struct control *c);
 /* The functions below do nothing where c is NULL. */
 
 /* From here on requests are answered. 0 or -errno with a sentence. */
-int control_start(struct control *c, struct guise_server *v, const struct guests *guests);
+int control_start(struct control *c, struct guise_server *v, struct plan *p);
 /* Readable when control_turn() has work; -1: never. */
 int control_fd(const struct control *c);
 /* Does what there is to do, without waiting; came() is told of each new member. */

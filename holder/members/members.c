@@ -32,7 +32,7 @@
 #include "region/bury.h"
 #include "region/ask.h"
 #include "region/huge.h"
-#include "region/more_bells.h"
+#include "region/additions.h"
 #include "region/vcpu.h"
 
 #include <errno.h>
@@ -166,6 +166,8 @@ static int answer(void *context, enum guise_ask what, unsigned int proc, int32_t
 
 	if (what == GUISE_ASK_BELLS)
 		return guise_bells_give(v, proc, (unsigned int)about);
+	if (what == GUISE_ASK_LINKS)
+		return guise_links_give(v, proc);
 	if (what == GUISE_ASK_IDENTITY)
 		return guise_server_identify(v, proc, about);
 	if (what == GUISE_ASK_LET_GO)

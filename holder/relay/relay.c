@@ -136,6 +136,21 @@ int relay_add_publication(struct relay *r, int fd, bool udp, unsigned int port)
 	return 0;
 }
 
+/* An address that comes again, after it was gone, is known. */
+static bool has_local(const struct relay *r, const char *text)
+{
+	struct in6_addr six;
+	struct in_addr four;
+	bool is4 = inet_pton(AF_INET, text, &four) == 1;
+	bool is6 = inet_pton(AF_INET6, text, &six) == 1, has = false;
+
+	for (unsigned int i = 0; is4 && i < r->locals4; i++)
+		has = has || r->local4[i].s_addr == four.s_addr;
+	for (unsigned int i = 0; is6 && i < r->locals6; i++)
+		has = has || !memcmp(&r->local6[i], &six, sizeof(six));
+	return has;
+}
+
 void relay_add_local(struct relay *r, const char *addr)
 {
 	char text[64];
@@ -145,6 +160,8 @@ void relay_add_local(struct relay *r, const char *addr)
 		return;
 	memcpy(text, addr, len);
 	text[len] = '\0';
+	if (has_local(r, text))
+		return;
 	if (r->locals4 < RELAY_LOCALS && inet_pton(AF_INET, text, &r->local4[r->locals4]) == 1)
 		r->locals4++;
 	else if (r->locals6 < RELAY_LOCALS &&

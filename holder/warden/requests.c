@@ -55,12 +55,15 @@ static const unsigned int brings[WARDEN_WHATS] = {
 	[WARDEN_SERVANT] = 2,
 };
 
-static int listen_for_commands(const struct requests *r)
+static int listen_for_commands(struct requests *r)
 {
 	/* The command line has called listen(2) already. Called again here, it makes the kernel
 	 * name this process to clients, by which they know that it will answer
 	 * (internal/holder/client.go). */
-	return r->listener < 0 ? -EBADF : (int)host_sys(SYS_listen, r->listener, CLIENTS);
+	if (r->listener < 0)
+		return -EBADF;
+	r->listens = true;
+	return (int)host_sys(SYS_listen, r->listener, CLIENTS);
 }
 
 static int set_deadline(struct requests *r, int seconds)

@@ -46,6 +46,8 @@
  */
 #include "holder/warden/tracer.h"
 
+#include "holder/warden/follower.h"
+
 #include "holder/warden/wire.h"
 
 #include "host/sys.h"
@@ -541,6 +543,8 @@ bool tracer_turn(pid_t child, int *how)
 		} else if (tid == child) {
 			*how = status;
 			return true;
+		} else {
+			follower_ended((pid_t)tid, status);
 		}
 	}
 	return false;

@@ -20,6 +20,7 @@
 
 #include "holder/control/control.h"
 #include "holder/plan.h"
+#include "holder/warden/follower.h"
 #include "holder/warden/requests.h"
 #include "holder/warden/tracer.h"
 
@@ -178,8 +179,11 @@ static void close_all_but(const int *kept, int n)
 /* How long there is nothing to do at the most: -1 for ever, in nanoseconds. */
 static long patience(const struct requests *r)
 {
-	long ns = tracer_patience();
+	long ns = tracer_patience(), follower = r->listens ? follower_patience() : -1;
 	uint64_t now;
+
+	if (follower >= 0 && (ns < 0 || follower < ns))
+		ns = follower;
 
 	if (r->deadline) {
 		now = guise_host_now();
@@ -203,13 +207,19 @@ static int serve(struct requests *r, pid_t pid, bool *killed)
 		sigdelset(&waking, ending[i]);
 	*killed = false;
 	while (!tracer_turn(pid, &how)) {
-		struct pollfd p = { .fd = r->channel, .events = POLLIN };
+		struct pollfd p[] = {
+			{ .fd = r->channel, .events = POLLIN },
+			{ .fd = follower_channel(), .events = POLLIN },
+		};
 		const long ns = patience(r);
 		const struct timespec left = { ns / 1000000000, ns % 1000000000 };
 
 		/* A channel that has hung up is not polled: the end is still to come. */
-		if (ppoll(&p, 1, ns < 0 ? NULL : &left, &waking) > 0 && !requests_answer(r))
+		if (ppoll(p, 2, ns < 0 ? NULL : &left, &waking) > 0 && p[0].revents &&
+		    !requests_answer(r))
 			r->channel = -1;
+		if (r->listens)
+			follower_turn();
 		if (r->deadline && guise_host_now() >= r->deadline) {
 			/* While a debugger holds one of its threads it is not reported. */
 			if (*killed)
@@ -222,6 +232,7 @@ static int serve(struct requests *r, pid_t pid, bool *killed)
 		}
 	}
 	child = 0;
+	follower_end();
 	if (WIFSIGNALED(how) && !*killed)
 		fprintf(stderr,
 			"guise-holder: the stack's carrier, process %d, was killed by signal %d; "
@@ -249,7 +260,7 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 	struct carrier c;
 	struct stat st;
 	bool killed;
-	int pair[2][2], how, kept[4 + PLAN_HELD], n = 0;
+	int pair[2][2], how, kept[6 + PLAN_HELD], n = 0;
 	pid_t pid;
 
 	/* Where they cannot be read, nobody has them. */
@@ -268,6 +279,10 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 		c = (struct carrier){ pair[0][1], pair[1][1] };
 		close(pair[0][0]);
 		close(pair[1][0]);
+		follower_descriptors(p, kept);
+		for (int i = 0; i < 2; i++)
+			if (kept[i] >= 0)
+				close(kept[i]);
 		for (int i = 0; i < p->n_held; i++)
 			close(p->held[i]);
 		_exit(begin_carrier(carry, arg, &c));
@@ -287,7 +302,9 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 		fcntl(p->held[i], F_SETFD, FD_CLOEXEC);
 		kept[n++] = p->held[i];
 	}
-	close_all_but(kept, n);
+	follower_descriptors(p, kept + n);
+	close_all_but(kept, n + 2);
+	follower_begin(p);
 	how = serve(&r, pid, &killed);
 	return !killed && WIFEXITED(how) && !WEXITSTATUS(how);
 }

@@ -16,7 +16,7 @@
 #define GUISE_CONTRACT_H
 
 #define GUISE_MAGIC 0x4753495545535447
-#define GUISE_ABI   20 /* raise when anything in this file or in layout.h changes */
+#define GUISE_ABI   21 /* raise when anything in this file or in layout.h changes */
 
 #ifndef __ASSEMBLY__
 
@@ -140,7 +140,8 @@ struct guise_image {
 	2057 /* (fd, 1 or -1): a program has mapped, unmapped it; 0: and keeps it without rights */
 #define GUISE_NR_FORK     2058 /* (place, marks, n, fd, slot): see kernel/heir.c */
 #define GUISE_NR_IDENTIFY 2059 /* (ids, ids, ids, ids, capabilities, flags): identity.c */
-#define GUISE_NR_END      2060
+#define GUISE_NR_LINK_CARRIER 2060 /* (link index, 1 or 0): its carrier is there, or lost */
+#define GUISE_NR_END      2061
 
 /*
  * GUISE_NR_IDENTIFY: the users, groups and capabilities of a thread. Each of the first four

@@ -159,6 +159,10 @@ struct guise_link {
 	char kind[16];   /* backend: tap, pair, ... */
 	uint32_t lost;   /* the backend has failed for ever: no longer polled */
 	uint32_t reason; /* why, as the backend numbers it: for its message */
+	/* Another one for each link that is added, so that a process knows whether the descriptors
+	 * that it has for this index are this link's; lib/region/additions.c */
+	uint32_t generation;
+	uint32_t pad2;
 	uint64_t rx_frames, rx_bytes, rx_malformed;
 	uint64_t tx_frames, tx_bytes, tx_dropped;
 };
@@ -247,7 +251,7 @@ struct guise_region {
 	uint32_t clock_mode; /* GUISE_CLOCK_* */
 	uint32_t slots_end;  /* the highest slot that was ever used, + 1 */
 	uint32_t privileges; /* GUISE_PRIVILEGES_* */
-	uint32_t pad1;
+	uint32_t links_now;  /* counts links that were added or removed */
 	uint64_t user_namespace; /* of the ids of users: its inode, or 0 */
 
 	/* Written at each wait. */

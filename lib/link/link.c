@@ -3,17 +3,20 @@
  * Links: adding and removing them.
  *
  * The process that created the stack adds links (a holder, or a program with a
- * stack of its own), because members get the descriptors of links with the
- * answer to their join: other members would not get those of a link that a
- * member adds. region->links[i] is filled before the port learns of the link
+ * stack of its own), because members get the descriptors of links from it: with the answer to their
+ * join, or later (region/additions.c). region->links[i] is filled before the port learns of the link
  * (GUISE_NR_LINK_ADD) and cleared after the port has removed it
- * (GUISE_NR_LINK_DEL), so the port never sees an incomplete link.
+ * (GUISE_NR_LINK_DEL), so the port never sees an incomplete link. links_now changes before the one
+ * and after the other, so that a member that meets the device knows that it may be behind.
+ *
+ * GUISE_LOCK_ASK is for the holder's threads, which send s->port[i].fd to members.
  */
 #include "guise/syscall.h"
+#include "host/locks.h"
 #include "host/sys.h"
 #include "link/spec.h"
-#include "region/pump.h"
 #include "region/stack.h"
+#include "region/wait.h"
 
 #include <errno.h>
 #include <string.h>
@@ -61,12 +64,35 @@ static int claim_link(struct guise_stack *s)
 	return guise_fail(ENOSPC, "link: a stack has at most %d links", GUISE_MAX_LINKS);
 }
 
+/* The links are others now; the creator has all of them. */
+static uint32_t count_change(struct guise_stack *s)
+{
+	uint32_t now = __atomic_add_fetch(&s->region->links_now, 1, __ATOMIC_SEQ_CST);
+
+	s->links_seen = now;
+	return now;
+}
+
+static void open_port(struct guise_stack *s, int index, const struct guise_link_port *port,
+		      const struct guise_link_backend *backend)
+{
+	struct guise_link *link = &s->region->links[index];
+
+	guise_own_lock(GUISE_LOCK_ASK);
+	s->port[index] = *port;
+	s->port[index].generation = link->generation = count_change(s);
+	__atomic_store_n(&s->port[index].backend, backend, __ATOMIC_RELEASE);
+	guise_own_unlock(GUISE_LOCK_ASK);
+}
+
 static void release_link(struct guise_stack *s, int index)
 {
 	struct guise_link *link = &s->region->links[index];
 	struct guise_link_port *port = &s->port[index];
-	struct guise_link_port old = *port;
+	struct guise_link_port old;
 
+	guise_own_lock(GUISE_LOCK_ASK);
+	old = *port;
 	/* Removed first and then closed: another thread may get the same number at once. */
 	__atomic_store_n(&port->backend, NULL, __ATOMIC_RELEASE);
 	for (int i = 0; i < GUISE_LINK_FDS; i++)
@@ -77,7 +103,9 @@ static void release_link(struct guise_stack *s, int index)
 		if (old.backend && old.fd[i] >= 0)
 			host_sys(SYS_close, old.fd[i]);
 	memset((char *)link + sizeof(link->used), 0, sizeof(*link) - sizeof(link->used));
+	count_change(s);
 	__atomic_store_n(&link->used, 0, __ATOMIC_RELEASE);
+	guise_own_unlock(GUISE_LOCK_ASK);
 }
 
 int guise_link_open(struct guise_stack *s, const char *name, const char *text)
@@ -114,8 +142,7 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 
 	err = spec.kind->backend->open(s, link, &port, spec.rest);
 	if (!err) {
-		s->port[index] = port;
-		__atomic_store_n(&s->port[index].backend, spec.kind->backend, __ATOMIC_RELEASE);
+		open_port(s, index, &port, spec.kind->backend);
 		if (!link->mtu)
 			link->mtu = spec.kind->mtu;
 		if (!memcmp(link->mac, (uint8_t[6]){ 0 }, 6))
@@ -132,7 +159,7 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 		return guise_fail((int)-ifindex, "link %s: the stack refuses it: %s", name,
 				  strerror((int)-ifindex));
 	}
-	guise_pump_wake(s); /* it sleeps on the old descriptors */
+	guise_wait_for_links(s); /* who leads sleeps on the old descriptors */
 	return (int)ifindex;
 }
 
@@ -154,6 +181,19 @@ void guise_links_end(struct guise_stack *s)
 	for (int i = 0; i < GUISE_MAX_LINKS; i++)
 		if (s->port[i].backend && s->port[i].backend->end)
 			s->port[i].backend->end(&s->port[i]);
+}
+
+int guise_link_carrier(struct guise_stack *s, const char *name, bool on)
+{
+	int index = find_link(s, name);
+	long ret;
+
+	if (index < 0)
+		return guise_fail(ENODEV, "link %s: the stack has no link of this name", name);
+	ret = guise_call(s, GUISE_NR_LINK_CARRIER, index, on, 0, 0, 0, 0);
+	return ret < 0 ? guise_fail((int)-ret, "link %s: its carrier cannot be changed: %s", name,
+				    strerror((int)-ret))
+		       : 0;
 }
 
 int guise_link_add(struct guise_stack *s, const char *name, const char *spec)
@@ -178,6 +218,6 @@ int guise_link_del(struct guise_stack *s, const char *name)
 		return guise_fail((int)-ret, "link %s: the stack keeps it: %s", name,
 				  strerror((int)-ret));
 	release_link(s, index);
-	guise_pump_wake(s);
+	guise_wait_for_links(s);
 	return 0;
 }

@@ -27,6 +27,7 @@ struct guise_link_port {
 	const struct guise_link_backend *backend;
 	int fd[GUISE_LINK_FDS]; /* -1: none */
 	void *state;            /* the backend's own, per process */
+	uint32_t generation;    /* of the link whose descriptors these are */
 };
 
 struct guise_link_backend {
@@ -87,6 +88,10 @@ const char *guise_link_kinds(void);
  * The interface index inside the stack, or -errno.
  */
 int guise_link_open(struct guise_stack *s, const char *name, const char *spec);
+
+/* Whether the link's carrier is there: programs and routes hear of it. 0, or -errno with a
+ * sentence. */
+int guise_link_carrier(struct guise_stack *s, const char *name, bool on);
 
 /* When the stack ends: ends the programs that serve its links alone. */
 void guise_links_end(struct guise_stack *s);

@@ -113,7 +113,8 @@ static void answer_all(const struct answers *a)
 		uint32_t what = __atomic_load_n(&p->ask, __ATOMIC_ACQUIRE);
 
 		if (!p->used || (what != GUISE_ASK_TRACE && what != GUISE_ASK_LET_GO &&
-				 what != GUISE_ASK_BELLS && what != GUISE_ASK_IDENTITY))
+				 what != GUISE_ASK_BELLS && what != GUISE_ASK_LINKS &&
+				 what != GUISE_ASK_IDENTITY))
 			continue;
 		p->ask_answer = a->handle(a->context, what, i, p->ask_about);
 		/* Unless the process that asked no longer waits. */

@@ -8,7 +8,7 @@
  *
  * How many: GUISE_BELLS_FIRST when a stack begins, which all processes have, and twice as many
  * when a thread finds that all are taken, up to region->bells_most. The creator makes them. A
- * process gets the new ones when one of its threads goes to sleep (more_bells.c).
+ * process gets the new ones when one of its threads goes to sleep (additions.c).
  *
  * Which bell: one that no other thread has, from the moment in which a thread goes to sleep
  * until it has looked again. So up to GUISE_BELLS threads sleep on a bell each. Beyond that

@@ -10,6 +10,7 @@
 #include "host/fd.h"
 #include "host/message.h"
 #include "host/sys.h"
+#include "region/additions.h"
 #include "region/ask.h"
 #include "region/slot.h"
 #include "region/stack.h"
@@ -207,6 +208,16 @@ static int attach_links(struct guise_stack *s)
 {
 	int err = 0;
 
+	/* Links have come or gone since: the process gets those of now when it next goes to sleep. */
+	if (guise_links_stale(s)) {
+		for (int i = 0; i < GUISE_MAX_LINKS; i++)
+			for (int k = 0; k < GUISE_LINK_FDS; k++) {
+				if (s->port[i].fd[k] >= 0)
+					host_sys(SYS_close, s->port[i].fd[k]);
+				s->port[i].fd[k] = -1;
+			}
+		return 0;
+	}
 	for (int i = 0; i < GUISE_MAX_LINKS && !err; i++) {
 		struct guise_link *link = &s->region->links[i];
 		const struct guise_link_kind *kind;
@@ -220,9 +231,14 @@ static int attach_links(struct guise_stack *s)
 					  "this libguise does not know",
 					  link->kind);
 		err = kind->backend->attach(s, link, &s->port[i]);
+		s->port[i].generation = link->generation;
 		if (!err)
 			s->port[i].backend = kind->backend;
 	}
+	/* While they were attached: then it is not known whose these descriptors are. */
+	if (guise_links_stale(s))
+		for (int i = 0; i < GUISE_MAX_LINKS; i++)
+			s->port[i].generation = 0;
 	return err;
 }
 
@@ -237,6 +253,7 @@ static void take_descriptors(struct guise_stack *s, const struct guise_join_repl
 	for (unsigned int i = 0; i < r->bells; i++)
 		s->bell[i] = fd[n++];
 	s->bells = r->bells;
+	s->links_seen = r->links_now;
 	for (int i = 0; i < GUISE_MAX_LINKS; i++)
 		for (int k = 0; k < r->links[i]; k++)
 			s->port[i].fd[k] = fd[n++];

@@ -131,6 +131,8 @@ struct guise_join_reply {
 	uint32_t fds;                   /* descriptors that come with this message */
 	uint8_t links[GUISE_MAX_LINKS]; /* how many of them belong to each link */
 	uint32_t bells;                 /* ... and how many wake threads (bell.h) */
+	uint32_t links_now;             /* region->links_now, when they were those of all links */
+	uint32_t pad;
 	uint32_t served;                /* enum guise_join_served */
 	uint32_t marks;                 /* served: how many marks lie in the ring's first room */
 	int32_t result;                 /* GUISE_JOIN_DONE */
@@ -147,7 +149,7 @@ static inline struct guise_join_reply guise_join_reply(enum guise_join_served se
 
 _Static_assert(sizeof(struct guise_join_request) == 16, "on the wire");
 _Static_assert(sizeof(struct guise_join_outside) == 144, "on the wire");
-_Static_assert(sizeof(struct guise_join_reply) == 320, "on the wire");
+_Static_assert(sizeof(struct guise_join_reply) == 328, "on the wire");
 
 /*
  * Judge a message as it came: its bytes, their number, and how many

@@ -5,6 +5,7 @@
  * that created the stack there is nothing left afterwards.
  */
 #include "host/sys.h"
+#include "region/additions.h"
 #include "region/call.h"
 #include "region/pump.h"
 #include "region/slot.h"
@@ -36,6 +37,7 @@ void guise_stack_close(struct guise_stack *s)
 		for (k = 0; k < GUISE_LINK_FDS; k++)
 			close_own(&port->fd[k]);
 	}
+	guise_additions_close(s);
 	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		close_own(own[i]);
 	for (i = 0; i < GUISE_BELLS; i++)

@@ -4,6 +4,7 @@
  * with the virtual CPU held: short, with little on the stack.
  */
 #include "host/sys.h"
+#include "region/additions.h"
 #include "region/stack.h"
 #include "region/vcpu.h"
 
@@ -84,11 +85,15 @@ static int64_t frame_out(struct guise_host_ops *self, uint32_t link, const struc
 			 uint32_t n)
 {
 	struct guise_stack *s = stack_of(self);
-	struct guise_link_port *port = &s->port[link];
+	struct guise_link_port *port = guise_link_port(s, link);
 	int64_t ret;
 
-	ret = port->backend ? port->backend->out(port, iov, n) : -ENODEV;
-	if (ret == -EAGAIN && port->backend->room_by_pollout)
+	/* A process that is behind leaves the frame to the leader. */
+	if (__builtin_expect(!port, 0))
+		ret = guise_links_stale(s) ? -EAGAIN : -ENODEV;
+	else
+		ret = port->backend->out(port, iov, n);
+	if (ret == -EAGAIN && (!port || port->backend->room_by_pollout))
 		__atomic_fetch_or(&s->region->vcpu->tx_blocked, 1u << link, __ATOMIC_RELAXED);
 	return ret;
 }
@@ -96,9 +101,9 @@ static int64_t frame_out(struct guise_host_ops *self, uint32_t link, const struc
 static int64_t frame_in(struct guise_host_ops *self, uint32_t link, const struct guise_iov *iov,
 			uint32_t n)
 {
-	struct guise_link_port *port = &stack_of(self)->port[link];
+	struct guise_link_port *port = guise_link_port(stack_of(self), link);
 
-	return port->backend ? port->backend->in(port, iov, n) : -EAGAIN;
+	return port ? port->backend->in(port, iov, n) : -EAGAIN;
 }
 
 static uint32_t processor_real(struct guise_host_ops *self)

@@ -222,12 +222,15 @@ static int gather(const struct guise_server *v, struct guise_join_reply *r, int 
 	r->bells = GUISE_BELLS_FIRST;
 	for (unsigned int i = 0; i < r->bells; i++)
 		fd[n++] = s->bell[i];
+	guise_own_lock(GUISE_LOCK_ASK); /* another thread may add or remove links */
+	r->links_now = s->region->links_now;
 	for (int i = 0; i < GUISE_MAX_LINKS; i++) {
 		if (!s->region->links[i].used)
 			continue;
 		while (r->links[i] < GUISE_LINK_FDS && s->port[i].fd[r->links[i]] >= 0)
 			fd[n++] = s->port[i].fd[r->links[i]++];
 	}
+	guise_own_unlock(GUISE_LOCK_ASK);
 	return n;
 }
 

@@ -22,6 +22,14 @@ enum guise_route {
 	GUISE_SERVED,
 };
 
+/* Descriptors of links that have come, and are in no place yet; additions.c. */
+struct guise_arrival {
+	bool full;
+	uint32_t now; /* links_now then */
+	uint32_t generation[GUISE_MAX_LINKS];
+	int fd[GUISE_MAX_LINKS][GUISE_LINK_FDS];
+};
+
 struct guise_stack {
 	uint32_t route; /* enum guise_route; futex */
 	/* Another process makes the calls; but for control and bell all else is unset. */
@@ -38,7 +46,9 @@ struct guise_stack {
 	int bell[GUISE_BELLS]; /* pipes, to wake threads in ppoll; bell.c */
 	unsigned int bells;    /* how many of them this process has */
 	bool bells_missed;     /* one of its threads had to wake another by one of the first */
-	uint64_t bells_next;   /* when it asks for more, if the holder did not answer; ns */
+	uint64_t additions_next; /* when it asks for more, if the holder did not answer; ns */
+	uint32_t links_seen;     /* region->links_now, when it got the descriptors of its links */
+	struct guise_arrival arrival;
 	int alive;             /* read end of a pipe: hangs up when the holder is gone; -1 */
 	int control;           /* to the holder; -1 in the creator */
 	bool holder_gone;      /* alive has hung up */

@@ -35,6 +35,7 @@ enum guise_ask {
 	GUISE_ASK_IDENTITY =
 		5, /* by a servant: whose the program ask_about is. 1: the stack's user's */
 	GUISE_ASK_BELLS = 6, /* more bells: it has as many as ask_about says */
+	GUISE_ASK_LINKS = 7, /* the descriptors of all links */
 };
 
 /* vcpu->pump_word: see pump.c */

@@ -37,8 +37,9 @@
 #include "host/memory.h"
 #include "host/signal.h"
 #include "host/sys.h"
+#include "region/additions.h"
 #include "region/bell.h"
-#include "region/more_bells.h"
+#include "region/pump.h"
 #include "region/vcpu.h"
 
 #include <errno.h>
@@ -96,6 +97,15 @@ static void wake_slot(struct guise_stack *s, struct guise_slot *slot, struct gui
 		break;
 	}
 	end_waiting(s->region, slot);
+}
+
+void guise_wait_for_links(struct guise_stack *s)
+{
+	const uint32_t leader = s->region->vcpu->leader;
+
+	if (leader && leader < guise_slots_end(s))
+		guise_wait_interrupt(s, &s->slots[leader]);
+	guise_pump_wake(s);
 }
 
 void guise_wait_interrupt(struct guise_stack *s, struct guise_slot *slot)
@@ -163,7 +173,7 @@ void guise_collect_wakes_slow(struct guise_stack *s, struct guise_wakes *wakes)
 		return;
 	}
 	/* Asked once: the tracer may stop that thread at any time. */
-	next = can_lead(s);
+	next = guise_links_stale(s) ? NULL : can_lead(s); /* else it might be one of this process */
 	if (next && (!r->vcpu->pump_alive || has_devices(s))) {
 		wake_slot(s, next, wakes);
 	} else if (r->vcpu->pump_word == GUISE_PUMP_SLEEPS) {
@@ -479,11 +489,15 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 {
 	struct guise_region *r = s->region;
 	bool lead = !in_background && (!r->vcpu->leader || r->vcpu->leader == r->vcpu->pump_slot);
-	bool devices = lead && has_devices(s);
 	uint64_t deadline = guise_leader_deadline(r);
 	int rang = GUISE_NO_BELL;
-	bool alone = true;
+	bool alone = true, devices;
 
+	if (__builtin_expect(guise_links_stale(s), 0)) {
+		guise_additions_place(s);
+		lead = lead && !guise_links_stale(s);
+	}
+	devices = lead && has_devices(s);
 	if (ps)
 		ps->ready = 0;
 	slot->waiting = 1;
@@ -507,7 +521,7 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	__atomic_store_n(&slot->word, GUISE_WORD_SPIN, __ATOMIC_RELEASE);
 	guise_unlock(s);
 	guise_wake_napper(r);
-	guise_bells_keep_up(s, slot, alone);
+	guise_additions_keep_up(s, slot, alone);
 
 	if (!guise_signals_deferred() && s->route == GUISE_DIRECT)
 		rang = sleep_on(s, slot, lead, devices, deadline, ps);

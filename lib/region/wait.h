@@ -97,4 +97,7 @@ void guise_note_time(struct guise_stack *s);
 /* The slot's thread looks again, should it wait. May be called at any moment of a thread. */
 void guise_wait_interrupt(struct guise_stack *s, struct guise_slot *slot);
 
+/* After a change of the links: whoever watches the devices looks at them anew. */
+void guise_wait_for_links(struct guise_stack *s);
+
 #endif

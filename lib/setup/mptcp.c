@@ -70,43 +70,150 @@ static int parse_flags(const char *text, uint32_t *flags)
 	return 0;
 }
 
+/* An endpoint: its address, and its interface's index in this namespace, 0 for any. */
+struct endpoint {
+	int family; /* of generic netlink */
+	struct guise_prefix address;
+	int index;
+	uint8_t id; /* 0: none is known */
+	uint32_t flags;
+};
+
+static int parse_endpoint(struct guise_stack *s, const char *addr, const char *dev,
+			  struct endpoint *e)
+{
+	int err = guise_prefix_parse(addr, &e->address, "mptcp endpoint");
+
+	if (err)
+		return err;
+	if (e->address.len != 8 * guise_prefix_bytes(&e->address))
+		return guise_fail(EINVAL, "mptcp endpoint %s: expected an address without a length",
+				  addr);
+	e->index = dev ? guise_ifindex(s, dev) : 0;
+	if (e->index < 0)
+		return e->index;
+	e->family = find_family(s);
+	return e->family < 0 ? e->family : 0;
+}
+
+static const void *attribute(const char *at, const char *end, uint16_t type, size_t *len)
+{
+	struct nlattr a;
+
+	while (end - at >= NLA_HDRLEN) {
+		memcpy(&a, at, sizeof(a));
+		if (a.nla_len < NLA_HDRLEN || a.nla_len > end - at)
+			return NULL;
+		*len = a.nla_len - NLA_HDRLEN;
+		if ((a.nla_type & NLA_TYPE_MASK) == type)
+			return at + NLA_HDRLEN;
+		at += NLA_ALIGN(a.nla_len);
+	}
+	return NULL;
+}
+
+/* One of the dump's messages: is it the endpoint? */
+static void compare(const struct nlmsghdr *h, void *arg)
+{
+	struct endpoint *e = arg;
+	const bool six = e->address.family == AF_INET6;
+	const char *at = (const char *)h + NLMSG_HDRLEN + GENL_HDRLEN;
+	const char *end = (const char *)h + h->nlmsg_len;
+	const void *nest, *address, *id;
+	size_t len;
+
+	if (h->nlmsg_type != e->family || h->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
+		return;
+	nest = attribute(at, end, MPTCP_PM_ATTR_ADDR, &len);
+	if (!nest)
+		return;
+	at = nest;
+	end = at + len;
+	address = attribute(at, end, six ? MPTCP_PM_ADDR_ATTR_ADDR6 : MPTCP_PM_ADDR_ATTR_ADDR4,
+			    &len);
+	if (!address || len != guise_prefix_bytes(&e->address) ||
+	    memcmp(address, e->address.addr, len))
+		return;
+	id = attribute(at, end, MPTCP_PM_ADDR_ATTR_ID, &len);
+	if (id && len == 1)
+		memcpy(&e->id, id, 1);
+}
+
+static int find_endpoint(struct guise_stack *s, struct endpoint *e)
+{
+	struct genlmsghdr body = { .cmd = MPTCP_PM_CMD_GET_ADDR, .version = MPTCP_PM_VER };
+	struct guise_nl m;
+
+	guise_nl_begin(&m, (uint16_t)e->family, NLM_F_DUMP, &body, sizeof(body));
+	return guise_nl_talk(s, NETLINK_GENERIC, &m, compare, e, "mptcp endpoints");
+}
+
+/* id: 0 stands for the first subflows of connections. */
+static int tell(struct guise_stack *s, uint8_t cmd, const struct endpoint *e, int id,
+		const char *addr)
+{
+	struct genlmsghdr body = { .cmd = cmd, .version = MPTCP_PM_VER };
+	const struct guise_prefix *p = &e->address;
+	struct guise_nl m;
+	size_t nest;
+
+	guise_nl_begin(&m, (uint16_t)e->family, 0, &body, sizeof(body));
+	nest = guise_nl_nest(&m, MPTCP_PM_ATTR_ADDR | NLA_F_NESTED, NULL, 0);
+	guise_nl_u16(&m, MPTCP_PM_ADDR_ATTR_FAMILY, p->family);
+	guise_nl_put(&m,
+		     p->family == AF_INET ? MPTCP_PM_ADDR_ATTR_ADDR4 : MPTCP_PM_ADDR_ATTR_ADDR6,
+		     p->addr, guise_prefix_bytes(p));
+	if (id >= 0)
+		guise_nl_u8(&m, MPTCP_PM_ADDR_ATTR_ID, (uint8_t)id);
+	guise_nl_u32(&m, MPTCP_PM_ADDR_ATTR_FLAGS, e->flags);
+	if (e->index)
+		guise_nl_u32(&m, MPTCP_PM_ADDR_ATTR_IF_IDX, (uint32_t)e->index);
+	guise_nl_end(&m, nest);
+	return guise_nl_talk(s, NETLINK_GENERIC, &m, NULL, NULL, "mptcp endpoint %s", addr);
+}
+
 int guise_mptcp_endpoint(struct guise_stack *s, const char *addr, const char *dev,
 			 const char *flags)
 {
-	struct genlmsghdr body = { .cmd = MPTCP_PM_CMD_ADD_ADDR, .version = MPTCP_PM_VER };
-	int family, err, index = 0;
-	struct guise_prefix p;
-	struct guise_nl m;
-	uint32_t bits;
-	size_t nest;
+	struct endpoint e = { 0 };
+	int err = parse_endpoint(s, addr, dev, &e);
 
-	err = guise_prefix_parse(addr, &p, "mptcp endpoint");
 	if (!err)
-		err = parse_flags(flags ? flags : "", &bits);
+		err = parse_flags(flags ? flags : "", &e.flags);
+	return err ? err : tell(s, MPTCP_PM_CMD_ADD_ADDR, &e, -1, addr);
+}
+
+int guise_mptcp_endpoint_backup(struct guise_stack *s, const char *addr, bool backup)
+{
+	struct endpoint e = { 0 };
+	int err = parse_endpoint(s, addr, NULL, &e);
+
+	if (!err)
+		err = find_endpoint(s, &e);
 	if (err)
 		return err;
-	if (p.len != 8 * guise_prefix_bytes(&p))
-		return guise_fail(EINVAL, "mptcp endpoint %s: expected an address without a length",
+	if (!e.id)
+		return guise_fail(ENOENT, "mptcp endpoint %s: the stack has none of this address",
 				  addr);
-	if (dev) {
-		index = guise_ifindex(s, dev);
-		if (index < 0)
-			return index;
-	}
-	family = find_family(s);
-	if (family < 0)
-		return family;
+	e.flags = backup ? MPTCP_PM_ADDR_FLAG_BACKUP : 0;
+	return tell(s, MPTCP_PM_CMD_SET_FLAGS, &e, e.id, addr);
+}
 
-	guise_nl_begin(&m, (uint16_t)family, 0, &body, sizeof(body));
-	nest = guise_nl_nest(&m, MPTCP_PM_ATTR_ADDR | NLA_F_NESTED, NULL, 0);
-	guise_nl_u16(&m, MPTCP_PM_ADDR_ATTR_FAMILY, p.family);
-	guise_nl_put(&m, p.family == AF_INET ? MPTCP_PM_ADDR_ATTR_ADDR4 : MPTCP_PM_ADDR_ATTR_ADDR6,
-		     p.addr, guise_prefix_bytes(&p));
-	guise_nl_u32(&m, MPTCP_PM_ADDR_ATTR_FLAGS, bits);
-	if (dev)
-		guise_nl_u32(&m, MPTCP_PM_ADDR_ATTR_IF_IDX, (uint32_t)index);
-	guise_nl_end(&m, nest);
-	return guise_nl_talk(s, NETLINK_GENERIC, &m, NULL, NULL, "mptcp endpoint %s", addr);
+int guise_mptcp_endpoint_del(struct guise_stack *s, const char *addr)
+{
+	struct endpoint e = { 0 };
+	int err = parse_endpoint(s, addr, NULL, &e); /* the interface may be gone */
+
+	if (!err)
+		err = find_endpoint(s, &e);
+	if (err)
+		return err;
+	if (!e.id)
+		return guise_fail(ENOENT, "mptcp endpoint %s: the stack has none of this address",
+				  addr);
+	err = tell(s, MPTCP_PM_CMD_DEL_ADDR, &e, e.id, addr);
+	/* A connection's first subflow belongs to no endpoint. */
+	return err ? err : tell(s, MPTCP_PM_CMD_DEL_ADDR, &e, 0, addr);
 }
 
 int guise_mptcp_limits(struct guise_stack *s, unsigned int add_addr, unsigned int subflows)

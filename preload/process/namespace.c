@@ -10,7 +10,7 @@
 #include "preload/preload.h"
 
 #include "host/sys.h"
-#include "region/more_bells.h"
+#include "region/additions.h"
 #include "region/stack.h"
 
 #include <linux/nsfs.h>
@@ -42,7 +42,7 @@ HOOK int unshare(int flags)
 	int ret;
 
 	if (flags & CLONE_FILES && preload.stack && !preload_borrowed())
-		guise_bells_stay(preload.stack);
+		guise_additions_stay(preload.stack);
 	ret = HOST(unshare)(flags);
 	if (!ret)
 		preload_entered_namespaces((unsigned int)flags);

@@ -94,6 +94,8 @@ static long guise_own_call(u64 nr, const u64 *a)
 		return guise_ring_mapped(a[0], a[1]);
 	case GUISE_NR_FORK:
 		return guise_fork(a[0], a[1], a[2], a[3], a[4]);
+	case GUISE_NR_LINK_CARRIER:
+		return guise_link_carrier(a[0], a[1]);
 	case GUISE_NR_IDENTIFY:
 		return guise_identify(a);
 	}

@@ -24,6 +24,7 @@
 #include <net/pkt_sched.h>
 
 #include <asm/guise.h>
+#include <asm/series.h>
 
 #include "link.h"
 
@@ -213,6 +214,24 @@ long guise_link_del(unsigned int index)
 	netif_napi_del(&gl->napi);
 	guise_link_free_buffers(gl);
 	free_netdev(gl->dev);
+	return 0;
+}
+
+/* Routes and programs hear of it at once: left alone, Linux tells them up to a second later. */
+long guise_link_carrier(unsigned int index, bool on)
+{
+	struct net_device *dev;
+
+	if (index >= GUISE_MAX_LINKS || !guise_links[index])
+		return -EINVAL;
+	dev = guise_links[index]->dev;
+	rtnl_lock();
+	if (on)
+		netif_carrier_on(dev);
+	else
+		netif_carrier_off(dev);
+	linkwatch_sync_dev(dev);
+	rtnl_unlock();
 	return 0;
 }
 

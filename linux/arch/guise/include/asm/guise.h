@@ -84,5 +84,6 @@ bool guise_ring_is_mapped(u64 fd);
 void guise_link_interrupt(u32 rx, u32 tx);
 long guise_link_add(unsigned int index);
 long guise_link_del(unsigned int index);
+long guise_link_carrier(unsigned int index, bool on);
 
 #endif

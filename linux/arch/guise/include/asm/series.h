@@ -17,6 +17,11 @@
 
 #endif
 
+/* Older series tell routes of a carrier when their own worker comes to it, within a second. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+#define linkwatch_sync_dev(dev) netdev_state_change(dev)
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 #define guise_capabilities(bits) \
 	((kernel_cap_t){ { (u32)(bits), (u32)((bits) >> 32) & CAP_LAST_U32_VALID_MASK } })

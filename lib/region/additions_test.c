@@ -3,7 +3,7 @@
  * Bells that come after a process has joined: a holder without a kernel, which is a child of the
  * test, and the test as its member. They share a region and a channel.
  */
-#include "region/more_bells.h"
+#include "region/additions.h"
 
 #include "host/sys.h"
 #include "region/ask.h"
@@ -100,7 +100,7 @@ static bool same(unsigned int i)
 
 static void sleeps(bool alone)
 {
-	guise_bells_keep_up(&member, self, alone);
+	guise_additions_keep_up(&member, self, alone);
 }
 
 /* Sleeps twice: for the answer to a request that the first time makes. */
@@ -156,11 +156,11 @@ static void no_answer(void)
 	*conduct = IS_MUTE;
 	sleeps_and_again(false);
 	*conduct = GIVES;
-	tap(member.bells == had && member.bells_next > guise_host_now(),
+	tap(member.bells == had && member.additions_next > guise_host_now(),
 	    "a member that gets none goes on with those it has");
 	sleeps_and_again(false);
 	tap(member.bells == had, "and does not ask again at once");
-	member.bells_next = guise_host_now();
+	member.additions_next = guise_host_now();
 	sleeps_and_again(false);
 	tap(member.bells == 2 * had, "but later");
 }
@@ -180,7 +180,7 @@ static void another_request_comes_between(pid_t pid)
 	tap(member.bells > had, "another request comes between, and it gets them");
 	while (member.bells < member.region->bells)
 		sleeps_and_again(false);
-	member.bells_next = 0;
+	member.additions_next = 0;
 }
 
 /* What came too late for one request is there at the next. */
@@ -207,7 +207,7 @@ static void not_for_a_vfork_child(void)
 
 static void not_for_tables_apart(void)
 {
-	guise_bells_stay(&member);
+	guise_additions_stay(&member);
 	sleeps_and_again(false);
 	tap(member.bells == GUISE_BELLS_FIRST,
 	    "a member whose threads have tables of descriptors of their own gets none");
@@ -225,9 +225,9 @@ static void no_descriptors(void)
 		if (filled[fd])
 			dup2(0, fd);
 	}
-	member.bells_next = 0;
+	member.additions_next = 0;
 	sleeps_and_again(false);
-	tap(member.bells == GUISE_BELLS_FIRST && member.bells_next,
+	tap(member.bells == GUISE_BELLS_FIRST && member.additions_next,
 	    "a member without room for descriptors goes on with the bells it has");
 	tap(same(0), "which ring");
 	for (int fd = 0; fd < 4096; fd++)
@@ -246,9 +246,9 @@ int main(void)
 	late_answer();
 	another_request_comes_between(pid);
 	tap(member.bells == MOST, "there are no more than the most");
-	member.bells_next = 0;
+	member.additions_next = 0;
 	sleeps_and_again(false);
-	tap(member.bells == MOST && !member.bells_next, "and a member that has all asks no more");
+	tap(member.bells == MOST && !member.additions_next, "and a member that has all asks no more");
 	not_for_a_vfork_child();
 	no_descriptors();
 	not_for_tables_apart();
