@@ -33,8 +33,9 @@ import (
 //	ARP replies to a shared address, and IPv6 neighbour advertisements: the stack finds
 //	neighbours itself, and the host alone answers for the addresses.
 //
-// IPv4 options, and up to six extension headers of IPv6, are skipped. An error about a packet
-// that has IPv4 options or IPv6 extension headers does not pass, nor does multicast.
+// IPv4 options are skipped, and up to six extension headers of IPv6 (hop-by-hop and destination
+// options, routing, fragment). An error about a packet that has such does not pass, nor does what
+// is authenticated by IPsec, nor multicast.
 //
 // table.go hides the same packets from the host, except fragments, ARP and advertisements.
 // The test decides in plain Go and compares all three.
@@ -214,7 +215,7 @@ func (a *assembler) toHost() {
 	)
 }
 
-// errors looks into the packet that an ICMP error is about.
+// inner is how to look into the packet that an ICMP error is about.
 type inner struct {
 	header    int32 // bytes of its IP header
 	protocol  int16 // where that says what follows
@@ -333,7 +334,6 @@ func instructions(ifindex int, addresses, ports *ebpf.Map) asm.Instructions {
 			asm.JEq.Imm(protocol, unix.IPPROTO_HOPOPTS, label("option")),
 			asm.JEq.Imm(protocol, unix.IPPROTO_ROUTING, label("option")),
 			asm.JEq.Imm(protocol, unix.IPPROTO_DSTOPTS, label("option")),
-			asm.JEq.Imm(protocol, unix.IPPROTO_AH, label("option")),
 			asm.JNE.Imm(protocol, unix.IPPROTO_FRAGMENT, "end"),
 		)
 		a.read(0, 8)
@@ -351,12 +351,8 @@ func instructions(ifindex int, addresses, ports *ebpf.Map) asm.Instructions {
 		a.add(
 			asm.Add.Imm(number, 1),
 			asm.LSh.Imm(number, 3),
-			asm.JNE.Imm(protocol, unix.IPPROTO_AH, label("long")),
-			// The length of this one counts in units of four bytes, less two.
-			asm.RSh.Imm(number, 1),
-			asm.Add.Imm(number, 4),
+			asm.Add.Reg(transport, number),
 		)
-		a.at(label("long"), asm.Add.Reg(transport, number))
 		a.of(protocol, 0, asm.Byte)
 		a.at(label("next"), asm.Mov.Imm(asm.R0, 0))
 	}

@@ -11,6 +11,10 @@ type Setting struct{ Key, Value string }
 // from the ports that are its own.
 func StackSettings(p Ports) []Setting {
 	span, holes := p.Span()
+	// Linux complains of ends that are both even or both odd.
+	if span.First%2 == span.Last%2 {
+		span.Last--
+	}
 	settings := []Setting{
 		{"net.ipv4.ip_local_port_range", fmt.Sprintf("%d %d", span.First, span.Last)},
 		// ping then takes a socket that has an id from the stack, instead of choosing one.

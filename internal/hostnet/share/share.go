@@ -69,7 +69,7 @@ var raw = []string{"none", "ppp", "rawip", "tunnel", "tunnel6", "sit"}
 
 // Open opens an interface for a stack. From then on the host does not see the stack's packets.
 // The journal gets what the kernel does not undo itself.
-func Open(r Request, j Journal) (s *Shared, err error) {
+func Open(r Request, j Journal) (*Shared, error) {
 	link, err := netlink.LinkByName(r.Interface)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil, access.Refuse("there is no interface %s on the host", r.Interface)
@@ -77,7 +77,7 @@ func Open(r Request, j Journal) (s *Shared, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot look for %s: %w", r.Interface, err)
 	}
-	s = &Shared{Ports: r.Ports, Raw: slices.Contains(raw, link.Attrs().EncapType)}
+	s := &Shared{Ports: r.Ports, Raw: slices.Contains(raw, link.Attrs().EncapType)}
 	if !s.Raw && link.Attrs().EncapType != "ether" {
 		return nil, access.Refuse("%s is of type %s and cannot be used by a stack; expected Ethernet, or an interface without "+
 			"link-layer headers", r.Interface, link.Attrs().EncapType)
@@ -85,25 +85,29 @@ func Open(r Request, j Journal) (s *Shared, err error) {
 	if !r.Exclusive && len(r.Addresses) == 0 {
 		return nil, access.Refuse("%s has no address to share", r.Interface)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.Close())
-		}
-	}()
+	if err := s.open(link, r, j); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// open hides the packets from the host before the stack receives any.
+func (s *Shared) open(link netlink.Link, r Request, j Journal) error {
+	if err := checkOthers(r.Interface, r.Exclusive); err != nil {
+		return err
+	}
 	if err := s.openSocket(link.Attrs().Index, r); err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.openTable(link, r, j); err != nil {
-		return nil, err
+		return err
 	}
 	if r.Exclusive {
 		s.Ports = above(0)
-		return s, s.bind(link.Attrs().Index)
+	} else if err := s.SetAddresses(r.Addresses); err != nil {
+		return err
 	}
-	if err := s.SetAddresses(r.Addresses); err != nil {
-		return nil, err
-	}
-	return s, s.bind(link.Attrs().Index)
+	return s.bind(link.Attrs().Index)
 }
 
 // openSocket makes the socket with its filter. It receives nothing yet.
@@ -165,7 +169,6 @@ func attachAll(fd, ifindex int, mac net.HardwareAddr) error {
 	return os.NewSyscallError("PACKET_ADD_MEMBERSHIP", unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &own))
 }
 
-// openTable hides the packets, before the stack receives any.
 func (s *Shared) openTable(link netlink.Link, r Request, j Journal) error {
 	name := j.Table() + "_" + r.Interface
 	var err error
@@ -216,8 +219,7 @@ func (s *Shared) SetAddresses(addresses []netip.Addr) error {
 	}
 	add := slices.DeleteFunc(slices.Clone(next), lacks(s.addresses))
 	remove := slices.DeleteFunc(slices.Clone(s.addresses), lacks(next))
-	// The host must not see what the stack receives, so it is hidden first and shown last. A
-	// filter that is full makes room first.
+	// The host must never see what the stack receives: it would answer.
 	if err := errors.Join(s.filter.change(nil, remove), s.table.change(add, remove), s.filter.change(add, nil)); err != nil {
 		return err
 	}

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"guise/internal/hostnet/access"
 )
 
 // table hides from the host what is the stack's, by an nftables table with an ingress chain on
@@ -22,15 +25,17 @@ import (
 //		set addresses4 { type ipv4_addr; }
 //		set addresses6 { type ipv6_addr; }
 //		set ports { type inet_service; flags interval; }
-//		chain hide {
+//		chain share {
 //			type filter hook ingress device IFNAME priority filter
 //			ether type { 8021q, 8021ad } accept
-//			(with --exclusive: drop, and nothing else)
 //			meta pkttype != host accept
+//			(fragments after the first) accept
 //			ip daddr @addresses4 meta l4proto { tcp, udp } th dport @ports drop
 //			...
 //		}
 //	}
+//
+// Of a stack that has the interface alone, the chain is "alone", and drops the rest.
 //
 // These are the packets that filter.go passes, except fragments after the first, ARP and neighbour
 // advertisements. Those reach both, because nothing in them says whose they are. The host gets no
@@ -48,6 +53,31 @@ type table struct {
 }
 
 const ownerFlag = 2 // NFT_TABLE_F_OWNER
+
+// Names of chains.
+const (
+	chainShare = "share"
+	chainAlone = "alone"
+)
+
+// checkOthers refuses an interface that another stack has alone, or, with exclusive, that any has.
+func checkOthers(device string, exclusive bool) error {
+	c, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("cannot reach nftables: %w", err)
+	}
+	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyNetdev)
+	if err != nil {
+		return nil // without the netdev family there are none, and making one says so
+	}
+	for _, chain := range chains {
+		name, of := strings.CutSuffix(chain.Table.Name, "_"+device)
+		if name, ours := strings.CutPrefix(name, "guise_"); of && ours && (exclusive || chain.Name == chainAlone) {
+			return access.Refuse("another stack (%s) uses %s already; a stack that has it alone cannot be beside another", name, device)
+		}
+	}
+	return nil
+}
 
 // newTable makes an empty table of that name; see addChain.
 func newTable(name string) (*table, error) {
@@ -73,7 +103,7 @@ func newTable(name string) (*table, error) {
 }
 
 func explainTable(name string, err error) error {
-	if errors.Is(err, unix.EEXIST) {
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EPERM) && access.Capability(unix.CAP_NET_ADMIN) {
 		return fmt.Errorf("there is an nftables table netdev %s already; is it of a stack that was killed? "+
 			"`nft delete table netdev %s` removes it", name, name)
 	}
@@ -109,7 +139,11 @@ func (t *table) create(flags uint32) error {
 
 // addChain makes the chain: from now on the packets are hidden.
 func (t *table) addChain(device string, ethernet, exclusive bool, ports Ports) error {
-	chain := t.conn.AddChain(&nftables.Chain{Name: "hide", Table: t.nft, Type: nftables.ChainTypeFilter,
+	chainName := chainShare
+	if exclusive {
+		chainName = chainAlone
+	}
+	chain := t.conn.AddChain(&nftables.Chain{Name: chainName, Table: t.nft, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookIngress, Priority: nftables.ChainPriorityFilter, Device: device})
 	add := func(rule ...[]expr.Any) {
 		var list []expr.Any
@@ -147,6 +181,12 @@ func (t *table) addChain(device string, ethernet, exclusive bool, ports Ports) e
 	t.sets = map[bool]*nftables.Set{true: addresses4, false: addresses6}
 
 	add(meta(expr.MetaKeyPKTTYPE), not(unix.PACKET_HOST), verdict(expr.VerdictAccept))
+	// Not every kernel knows by itself that these have no ports.
+	add(meta(expr.MetaKeyPROTOCOL), is(big(unix.ETH_P_IP)...), payload(expr.PayloadBaseNetworkHeader, 6, 2), mask(0x1f, 0xff), not(0, 0),
+		verdict(expr.VerdictAccept))
+	add(meta(expr.MetaKeyPROTOCOL), is(big(unix.ETH_P_IPV6)...),
+		[]expr.Any{&expr.Exthdr{DestRegister: 1, Type: unix.IPPROTO_FRAGMENT, Offset: 2, Len: 2, Op: expr.ExthdrOpIpv6}},
+		mask(0xff, 0xf8), not(0, 0), verdict(expr.VerdictAccept))
 	for _, v := range []struct {
 		protocol                  uint16
 		destination               []expr.Any
@@ -216,12 +256,6 @@ func (t *table) keep() (*os.File, error) {
 
 // close closes this process's copy of the socket.
 func (t *table) close() error { return t.conn.CloseLasting() }
-
-// remove deletes the table.
-func (t *table) remove() error {
-	t.conn.DelTable(t.nft)
-	return t.conn.Flush()
-}
 
 // The parts of rules.
 
