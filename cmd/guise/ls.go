@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -17,6 +18,7 @@ import (
 
 	"guise/internal/holder"
 	"guise/internal/plain"
+	"guise/internal/uplink"
 )
 
 // tellTime is how long guise ls waits for what only a stack's kernel can tell.
@@ -27,7 +29,8 @@ type listed struct {
 	Stack string `json:"stack"` // what guise exec and guise down take
 	Named bool   `json:"named"`
 	*holder.Status
-	Error string `json:"error,omitempty"`
+	Uplinks []uplink.Status `json:"uplinks,omitempty"`
+	Error   string          `json:"error,omitempty"`
 }
 
 func newLs() *cobra.Command {
@@ -37,7 +40,8 @@ func newLs() *cobra.Command {
 		Short: "List the stacks there are",
 		Long: "Lists this user's stacks: those of guise up by their names, those of guise run by the number of the process\n" +
 			"that guise run was. MEMBERS are processes on the stack (and how many of them are served),\n" +
-			"SOCKETS those of the stack (its holder's included), SENT and RECEIVED the bytes of all links, MEMORY what it takes of the host's, of what it may take.",
+			"SOCKETS those of the stack (its holder's included), LINKS those of the stack, its uplinks with what they are at the moment (--json says why),\n" +
+			"SENT and RECEIVED the bytes of all links, MEMORY what it takes of the host's, of what it may take.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("unexpected %q; expected guise ls [--json]", args[0])
@@ -83,6 +87,9 @@ func askAll() []listed {
 				return
 			}
 			answers[i] = &listed{Stack: s.ID, Named: s.Named, Status: status}
+			if status != nil {
+				answers[i].Uplinks = uplink.Told(status.Told)
+			}
 			if err != nil {
 				answers[i].Error = err.Error()
 			}
@@ -117,8 +124,13 @@ func tabulate(out io.Writer, stacks []listed) error {
 		}
 		var links []string
 		var sent, received uint64
+		for _, u := range s.Uplinks {
+			links = append(links, fmt.Sprintf("%s (%s)", u.Name, u.State))
+		}
 		for _, l := range s.Links {
-			links = append(links, l.Kind+":"+l.Name)
+			if !slices.ContainsFunc(s.Uplinks, func(u uplink.Status) bool { return u.Name == l.Name }) {
+				links = append(links, l.Kind+":"+l.Name)
+			}
 			sent, received = sent+l.TxBytes, received+l.RxBytes
 		}
 		sockets := "?"

@@ -214,12 +214,11 @@ func (f *follower) closeUnused() {
 // tell has the holder answer who asks for the states of the uplinks (guise ls).
 func (f *follower) tell() error {
 	for _, p := range f.paths {
-		value := string(p.state)
-		if p.why != "" {
-			value += ": " + p.why
-		} else if p.spent {
-			value += ", backup: its budget is spent"
+		why := p.why
+		if why == "" && p.spent {
+			why = "its budget is spent, so it is a backup path"
 		}
+		value := strings.TrimSuffix(string(p.state)+": "+why, ": ")
 		if f.told[p.Name] == value {
 			continue
 		}
