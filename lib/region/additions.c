@@ -132,8 +132,7 @@ static bool receive(struct guise_stack *s, int low)
 	if (len == sizeof(a) && a.what == GUISE_ASK_LINKS)
 		keep_links(s, &a, m.fd, m.fds, low);
 	else
-		keep_bells(s,
-			   len == sizeof(a) && a.what == GUISE_ASK_BELLS && a.first == s->bells,
+		keep_bells(s, len == sizeof(a) && a.what == GUISE_ASK_BELLS && a.first == s->bells,
 			   m.fd, m.fds, low);
 	return true;
 }
