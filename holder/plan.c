@@ -747,13 +747,14 @@ int plan_change(struct plan *p, char *line, const int *fd, unsigned int fds)
 		return guise_fail(EINVAL, "change: %s cannot change while the stack has programs",
 				  d->name);
 	if (!add)
-		return d->remove ? d->remove(p, word, l.words)
-				 : guise_fail(EINVAL, "change no: %s cannot be taken back",
-					      d->name);
+		return d->remove
+			       ? d->remove(p, word, l.words)
+			       : guise_fail(EINVAL, "change no: %s cannot be taken back", d->name);
 	if (d->apply != apply_link)
 		return d->apply(p, word, l.words);
 	if (l.words < 4 || sscanf(word[3], "fd=%u", &number) != 1 || number >= fds)
-		return guise_fail(EINVAL, "link %s: expected fd=N, of a descriptor that comes along",
+		return guise_fail(EINVAL,
+				  "link %s: expected fd=N, of a descriptor that comes along",
 				  word[1]);
 	snprintf(given, sizeof(given), "fd=%d", fd[number]);
 	word[3] = given;

@@ -107,7 +107,7 @@ static void applies(void)
 	stops("memory 32M\nguests lo fd=0 nowhere\n", 2, "neither mptcp nor an address");
 	stops("memory 32M\nguests eth9 fd=0 10.0.0.1\n", 2, "no interface \"eth9\"");
 	stops("memory 32M\nguests lo fd=0 10.0.0.1\n", 2, "lo is no link");
-	stops("memory 32M\nroute default over lo\n", 2, "via, dev, table");
+	stops("memory 32M\nroute default over lo\n", 2, "known are via, dev, ");
 	stops("memory 32M\nroute default dev lo table\n", 2, "table needs a value");
 	stops("memory 32M\nrule via 10.0.0.0/8 table 7\n", 2, "from, to, iif");
 	stops("memory 32M\nrule to 10.0.0.0/8 table\n", 2, "table needs a value");

@@ -16,7 +16,7 @@ struct changes {
 	struct plan *plan;
 	pthread_t thread;
 	bool running;
-	int queue[2]; /* a pipe of struct change */
+	int queue[2];           /* a pipe of struct change */
 	struct undo_line *made; /* the last first */
 	unsigned int n_made;
 };

@@ -19,7 +19,7 @@ struct requests {
 	uint64_t guests;            /* the number of their network namespace; 0: none */
 	struct guise_rights rights; /* the user's */
 	uint64_t deadline;          /* of guise_host_now(); 0: none */
-	bool listens; /* commands are answered */
+	bool listens;               /* commands are answered */
 	unsigned int bells;
 	int held[REQUESTS_HELD];
 	unsigned int n_held;

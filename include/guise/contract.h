@@ -138,10 +138,10 @@ struct guise_image {
 #define GUISE_NR_RING      2056 /* (fd, block, u64 piece[3]) -> 1, or 0: no such block */
 #define GUISE_NR_RING_MAPPED \
 	2057 /* (fd, 1 or -1): a program has mapped, unmapped it; 0: and keeps it without rights */
-#define GUISE_NR_FORK     2058 /* (place, marks, n, fd, slot): see kernel/heir.c */
-#define GUISE_NR_IDENTIFY 2059 /* (ids, ids, ids, ids, capabilities, flags): identity.c */
+#define GUISE_NR_FORK         2058 /* (place, marks, n, fd, slot): see kernel/heir.c */
+#define GUISE_NR_IDENTIFY     2059 /* (ids, ids, ids, ids, capabilities, flags): identity.c */
 #define GUISE_NR_LINK_CARRIER 2060 /* (link index, 1 or 0): its carrier is there, or lost */
-#define GUISE_NR_END      2061
+#define GUISE_NR_END          2061
 
 /*
  * GUISE_NR_IDENTIFY: the users, groups and capabilities of a thread. Each of the first four

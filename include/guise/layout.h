@@ -245,13 +245,13 @@ struct guise_region {
 
 	/* Read by all at each call, and hardly ever written. */
 	uint32_t dead __attribute__((aligned(64))); /* the stack is lost: calls give ENETDOWN */
-	uint32_t ask;        /* futex: a member asks the holder; lib/region/ask.c */
-	uint32_t bells;      /* how many of vcpu->bell there are, ... */
-	uint32_t bells_most; /* ... and how many there may be */
-	uint32_t clock_mode; /* GUISE_CLOCK_* */
-	uint32_t slots_end;  /* the highest slot that was ever used, + 1 */
-	uint32_t privileges; /* GUISE_PRIVILEGES_* */
-	uint32_t links_now;  /* counts links that were added or removed */
+	uint32_t ask;            /* futex: a member asks the holder; lib/region/ask.c */
+	uint32_t bells;          /* how many of vcpu->bell there are, ... */
+	uint32_t bells_most;     /* ... and how many there may be */
+	uint32_t clock_mode;     /* GUISE_CLOCK_* */
+	uint32_t slots_end;      /* the highest slot that was ever used, + 1 */
+	uint32_t privileges;     /* GUISE_PRIVILEGES_* */
+	uint32_t links_now;      /* counts links that were added or removed */
 	uint64_t user_namespace; /* of the ids of users: its inode, or 0 */
 
 	/* Written at each wait. */

@@ -159,7 +159,7 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 		return guise_fail((int)-ifindex, "link %s: the stack refuses it: %s", name,
 				  strerror((int)-ifindex));
 	}
-	guise_wait_for_links(s); /* who leads sleeps on the old descriptors */
+	guise_wait_look(s, GUISE_EVERY_PROC); /* who leads sleeps on the old descriptors */
 	return (int)ifindex;
 }
 
@@ -218,6 +218,6 @@ int guise_link_del(struct guise_stack *s, const char *name)
 		return guise_fail((int)-ret, "link %s: the stack keeps it: %s", name,
 				  strerror((int)-ret));
 	release_link(s, index);
-	guise_wait_for_links(s);
+	guise_wait_look(s, GUISE_EVERY_PROC);
 	return 0;
 }

@@ -19,7 +19,8 @@
  * many processes ask at once the holder needs a while. The holder's answering thread makes more
  * bells, if that is all there are, and sends what is missing over the process's channel: a struct
  * guise_addition, and the descriptors as SCM_RIGHTS. The request is answered after that. The process
- * finds both when one of its threads next goes to sleep and lacks something. Links that have come
+ * finds both when one of its threads next goes to sleep and lacks something; for links the holder
+ * wakes those that sleep, when the links change and when it has answered. Links that have come
  * are put in place by the next thread that has the virtual CPU and is about to wait: so no other
  * thread of the process is moving a frame on what is closed then.
  *
@@ -29,8 +30,8 @@
  * one. Then it is made again, and of what comes twice one is closed. A vfork child gets none: its
  * descriptors are its own, and the list of them is its parent's. A process whose threads have
  * tables of descriptors of their own (unshare(CLONE_FILES)) gets none from then on; after a change
- * of the links it never leads again. A process that makes no call keeps the descriptors of a link
- * that is gone until it makes one.
+ * of the links it never leads again. A process of which no thread waits in the stack keeps the
+ * descriptors of a link that is gone until one does.
  */
 #include "region/additions.h"
 
@@ -131,8 +132,7 @@ static bool receive(struct guise_stack *s, int low)
 	if (len == sizeof(a) && a.what == GUISE_ASK_LINKS)
 		keep_links(s, &a, m.fd, m.fds, low);
 	else
-		keep_bells(s,
-			   len == sizeof(a) && a.what == GUISE_ASK_BELLS && a.first == s->bells,
+		keep_bells(s, len == sizeof(a) && a.what == GUISE_ASK_BELLS && a.first == s->bells,
 			   m.fd, m.fds, low);
 	return true;
 }
@@ -165,15 +165,15 @@ static void collect(struct guise_stack *s)
 }
 
 /* Links first: without them it cannot lead. Those that have come are to be put in place. */
-static void ask(struct guise_stack *s)
+static void ask(struct guise_stack *s, bool bells)
 {
-	if (!guise_links_stale(s))
-		guise_ask_later(s, GUISE_ASK_BELLS, (int32_t)s->bells);
-	else if (!s->arrival.full)
+	if (guise_links_stale(s) && !s->arrival.full)
 		guise_ask_later(s, GUISE_ASK_LINKS, 0);
+	else if (bells)
+		guise_ask_later(s, GUISE_ASK_BELLS, (int32_t)s->bells);
 }
 
-void guise_additions_get(struct guise_stack *s, const struct guise_slot *slot)
+void guise_additions_get(struct guise_stack *s, const struct guise_slot *slot, bool bells)
 {
 	const enum guise_ask asked = guise_asked(s);
 
@@ -189,7 +189,7 @@ void guise_additions_get(struct guise_stack *s, const struct guise_slot *slot)
 		s->bells_missed = false;
 		collect(s);
 	} else if (s->additions_next != NEVER) {
-		ask(s);
+		ask(s, bells);
 	}
 	guise_own_unlock(GUISE_LOCK_ASK);
 }

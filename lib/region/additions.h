@@ -34,9 +34,9 @@ static inline struct guise_link_port *guise_link_port(struct guise_stack *s, uns
 		       : NULL;
 }
 
-/* Asks for what the stack has and this process has not, or takes what has come. If all have the
- * bells that there are, more are made. */
-void guise_additions_get(struct guise_stack *s, const struct guise_slot *slot);
+/* Asks for what the stack has and this process has not, or takes what has come. bells: it lacks
+ * some; if all have those that there are, more are made. */
+void guise_additions_get(struct guise_stack *s, const struct guise_slot *slot, bool bells);
 
 /* Holding the virtual CPU: puts links that have come in place of those that are gone. */
 void guise_additions_place(struct guise_stack *s);
@@ -53,12 +53,11 @@ void guise_additions_close(struct guise_stack *s);
 static inline void guise_additions_keep_up(struct guise_stack *s, const struct guise_slot *slot,
 					   bool alone)
 {
-	if (__builtin_expect(((!alone || s->bells_missed) &&
-			      __atomic_load_n(&s->bells, __ATOMIC_RELAXED) <
-				      s->region->bells_most) ||
-				     guise_links_stale(s),
-			     0))
-		guise_additions_get(s, slot);
+	const bool bells = __builtin_expect(!alone || s->bells_missed, 0) &&
+			   __atomic_load_n(&s->bells, __ATOMIC_RELAXED) < s->region->bells_most;
+
+	if (__builtin_expect(bells || guise_links_stale(s), 0))
+		guise_additions_get(s, slot, bells);
 }
 
 /* In the holder: sends a member, which has the first so many, the next bells, and makes them if

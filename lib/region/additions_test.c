@@ -248,7 +248,8 @@ int main(void)
 	tap(member.bells == MOST, "there are no more than the most");
 	member.additions_next = 0;
 	sleeps_and_again(false);
-	tap(member.bells == MOST && !member.additions_next, "and a member that has all asks no more");
+	tap(member.bells == MOST && !member.additions_next,
+	    "and a member that has all asks no more");
 	not_for_a_vfork_child();
 	no_descriptors();
 	not_for_tables_apart();

@@ -12,6 +12,7 @@
 #include "host/locks.h"
 #include "host/sys.h"
 #include "region/vcpu.h"
+#include "region/wait.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -121,6 +122,9 @@ static void answer_all(const struct answers *a)
 		__atomic_compare_exchange_n(&p->ask, &what, GUISE_ASK_ANSWERED, false,
 					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 		guise_futex_wake(&p->ask, 1);
+		/* It did not wait for the answer, and may be asleep. */
+		if (what == GUISE_ASK_LINKS)
+			guise_wait_look(a->s, i);
 	}
 }
 

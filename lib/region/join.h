@@ -133,10 +133,10 @@ struct guise_join_reply {
 	uint32_t bells;                 /* ... and how many wake threads (bell.h) */
 	uint32_t links_now;             /* region->links_now, when they were those of all links */
 	uint32_t pad;
-	uint32_t served;                /* enum guise_join_served */
-	uint32_t marks;                 /* served: how many marks lie in the ring's first room */
-	int32_t result;                 /* GUISE_JOIN_DONE */
-	int32_t tracer;                 /* who may trace the joiner, where it must say so (Yama) */
+	uint32_t served; /* enum guise_join_served */
+	uint32_t marks;  /* served: how many marks lie in the ring's first room */
+	int32_t result;  /* GUISE_JOIN_DONE */
+	int32_t tracer;  /* who may trace the joiner, where it must say so (Yama) */
 	char error[256];
 };
 

@@ -41,17 +41,17 @@ struct guise_stack {
 	void (*resume)(struct guise_slot *slot);
 	unsigned int proc; /* our index in region->procs */
 
-	int memfd;             /* the region */
-	int image_fd;          /* the kernel image, or a sealed copy; image.c */
-	int bell[GUISE_BELLS]; /* pipes, to wake threads in ppoll; bell.c */
-	unsigned int bells;    /* how many of them this process has */
-	bool bells_missed;     /* one of its threads had to wake another by one of the first */
+	int memfd;               /* the region */
+	int image_fd;            /* the kernel image, or a sealed copy; image.c */
+	int bell[GUISE_BELLS];   /* pipes, to wake threads in ppoll; bell.c */
+	unsigned int bells;      /* how many of them this process has */
+	bool bells_missed;       /* one of its threads had to wake another by one of the first */
 	uint64_t additions_next; /* when it asks for more, if the holder did not answer; ns */
 	uint32_t links_seen;     /* region->links_now, when it got the descriptors of its links */
 	struct guise_arrival arrival;
-	int alive;             /* read end of a pipe: hangs up when the holder is gone; -1 */
-	int control;           /* to the holder; -1 in the creator */
-	bool holder_gone;      /* alive has hung up */
+	int alive;        /* read end of a pipe: hangs up when the holder is gone; -1 */
+	int control;      /* to the holder; -1 in the creator */
+	bool holder_gone; /* alive has hung up */
 	bool creator;
 	bool pump_running, pump_stop, pump_poked;
 	int pump_bell; /* eventfd: wakes the pump alone; -1 where none runs */

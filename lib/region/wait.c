@@ -99,15 +99,6 @@ static void wake_slot(struct guise_stack *s, struct guise_slot *slot, struct gui
 	end_waiting(s->region, slot);
 }
 
-void guise_wait_for_links(struct guise_stack *s)
-{
-	const uint32_t leader = s->region->vcpu->leader;
-
-	if (leader && leader < guise_slots_end(s))
-		guise_wait_interrupt(s, &s->slots[leader]);
-	guise_pump_wake(s);
-}
-
 void guise_wait_interrupt(struct guise_stack *s, struct guise_slot *slot)
 {
 	uint32_t word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE);
@@ -122,6 +113,19 @@ void guise_wait_interrupt(struct guise_stack *s, struct guise_slot *slot)
 			guise_ring_bell(s, slot->bell);
 		break;
 	}
+}
+
+void guise_wait_look(struct guise_stack *s, uint32_t proc)
+{
+	for (unsigned int i = 1; i < guise_slots_end(s); i++) {
+		struct guise_slot *slot = &s->slots[i];
+
+		if (__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE) &&
+		    (proc == GUISE_EVERY_PROC || slot->proc == proc))
+			guise_wait_interrupt(s, slot);
+	}
+	if (proc == GUISE_EVERY_PROC)
+		guise_pump_wake(s);
 }
 
 static bool has_devices(struct guise_stack *s)
@@ -523,7 +527,8 @@ bool guise_wait(struct guise_stack *s, struct guise_slot *slot, struct guise_pol
 	guise_wake_napper(r);
 	guise_additions_keep_up(s, slot, alone);
 
-	if (!guise_signals_deferred() && s->route == GUISE_DIRECT)
+	/* Links that have just come are put in place first. */
+	if (!guise_signals_deferred() && s->route == GUISE_DIRECT && !s->arrival.full)
 		rang = sleep_on(s, slot, lead, devices, deadline, ps);
 
 	if (!guise_lock(s, slot))

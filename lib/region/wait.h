@@ -97,7 +97,9 @@ void guise_note_time(struct guise_stack *s);
 /* The slot's thread looks again, should it wait. May be called at any moment of a thread. */
 void guise_wait_interrupt(struct guise_stack *s, struct guise_slot *slot);
 
-/* After a change of the links: whoever watches the devices looks at them anew. */
-void guise_wait_for_links(struct guise_stack *s);
+/* The threads of a process that wait look at what they wait for anew: links have been added or
+ * removed, or have come to the process. */
+#define GUISE_EVERY_PROC ~0u
+void guise_wait_look(struct guise_stack *s, uint32_t proc);
 
 #endif

@@ -158,7 +158,8 @@ static void settings(void)
 	tap_fails(guise_mptcp_endpoint(s, "192.0.2.1", "near", "subflow"), EEXIST,
 		  "mptcp endpoint");
 	tap_done(guise_route_add(s, "default", "192.0.2.2", NULL, 7), "a route in a table");
-	tap_done(guise_rule_add(s, &(struct guise_rule){ .from = "192.0.2.1", .table = 7 }),
+	tap_done(guise_rule_change(s, &(struct guise_rule){ .from = "192.0.2.1", .table = 7 },
+				   true),
 		 "a rule");
 	tap_fails(guise_route_add(s, "default", "203.0.113.1", NULL, 0), ENETUNREACH,
 		  "Nexthop has invalid gateway");

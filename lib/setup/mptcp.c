@@ -129,8 +129,8 @@ static void compare(const struct nlmsghdr *h, void *arg)
 		return;
 	at = nest;
 	end = at + len;
-	address = attribute(at, end, six ? MPTCP_PM_ADDR_ATTR_ADDR6 : MPTCP_PM_ADDR_ATTR_ADDR4,
-			    &len);
+	address =
+		attribute(at, end, six ? MPTCP_PM_ADDR_ATTR_ADDR6 : MPTCP_PM_ADDR_ATTR_ADDR4, &len);
 	if (!address || len != guise_prefix_bytes(&e->address) ||
 	    memcmp(address, e->address.addr, len))
 		return;
@@ -160,8 +160,7 @@ static int tell(struct guise_stack *s, uint8_t cmd, const struct endpoint *e, in
 	guise_nl_begin(&m, (uint16_t)e->family, 0, &body, sizeof(body));
 	nest = guise_nl_nest(&m, MPTCP_PM_ATTR_ADDR | NLA_F_NESTED, NULL, 0);
 	guise_nl_u16(&m, MPTCP_PM_ADDR_ATTR_FAMILY, p->family);
-	guise_nl_put(&m,
-		     p->family == AF_INET ? MPTCP_PM_ADDR_ATTR_ADDR4 : MPTCP_PM_ADDR_ATTR_ADDR6,
+	guise_nl_put(&m, p->family == AF_INET ? MPTCP_PM_ADDR_ATTR_ADDR4 : MPTCP_PM_ADDR_ATTR_ADDR6,
 		     p->addr, guise_prefix_bytes(p));
 	if (id >= 0)
 		guise_nl_u8(&m, MPTCP_PM_ADDR_ATTR_ID, (uint8_t)id);

@@ -85,8 +85,8 @@ int guise_route_change(struct guise_stack *s, const struct guise_route_spec *r, 
 	body.rtm_type = RTN_UNICAST;
 	if (r->onlink)
 		body.rtm_flags = RTNH_F_ONLINK;
-	guise_nl_begin(&m, add ? RTM_NEWROUTE : RTM_DELROUTE,
-		       add ? NLM_F_CREATE | NLM_F_EXCL : 0, &body, sizeof(body));
+	guise_nl_begin(&m, add ? RTM_NEWROUTE : RTM_DELROUTE, add ? NLM_F_CREATE | NLM_F_EXCL : 0,
+		       &body, sizeof(body));
 	guise_nl_u32(&m, RTA_TABLE, table);
 	if (a.to.len)
 		guise_nl_put(&m, RTA_DST, a.to.addr, guise_prefix_bytes(&a.to));

@@ -23,8 +23,8 @@ int guise_rule_change(struct guise_stack *s, const struct guise_rule *rule, bool
 
 /* What is NULL or 0 is left to Linux. */
 struct guise_route_spec {
-	const char *dst;              /* "default" or a prefix */
-	const char *via, *dev, *src;  /* gateway, interface, own address */
+	const char *dst;             /* "default" or a prefix */
+	const char *via, *dev, *src; /* gateway, interface, own address */
 	unsigned int table, metric;
 	bool onlink; /* the gateway is on the link, whatever the addresses say */
 };

@@ -132,10 +132,10 @@ static void routes(void)
 	     "one of IPv6, by its gateway");
 	done(guise_route_add(NULL, "10.0.0.0/8", NULL, "v0", 0), "a route to an interface");
 	done(guise_route_add(NULL, "default", "192.0.2.1", "v0", 1000), "a route in table 1000");
-	done(guise_rule_add(NULL, &v4), "a rule");
-	done(guise_rule_add(NULL, &v6), "a rule of IPv6");
-	done(guise_rule_add(NULL, &whole), "a rule with all there is");
-	done(guise_rule_add(NULL, &marked), "a rule of both families");
+	done(guise_rule_change(NULL, &v4, true), "a rule");
+	done(guise_rule_change(NULL, &v6, true), "a rule of IPv6");
+	done(guise_rule_change(NULL, &whole, true), "a rule with all there is");
+	done(guise_rule_change(NULL, &marked, true), "a rule of both families");
 	tap(shows("ip route", "default via 192.0.2.1 dev v0") &&
 		    shows("ip -6 route", "default via 2001:db8::1 dev v0") &&
 		    shows("ip route", "10.0.0.0/8 dev v0 proto static scope link") &&
@@ -155,8 +155,8 @@ static void routes(void)
 	tap_fails(guise_route_add(NULL, "10.0.0.0/8", "2001:db8::1", NULL, 0), EINVAL, "IPv6");
 	tap_fails(guise_route_add(NULL, "default", "192.0.2.1/24", NULL, 0), EINVAL,
 		  "without a length");
-	tap_fails(guise_rule_add(NULL, &none), EINVAL, "table 0");
-	tap_fails(guise_rule_add(NULL, &mixed), EINVAL, "IPv6");
+	tap_fails(guise_rule_change(NULL, &none, true), EINVAL, "table 0");
+	tap_fails(guise_rule_change(NULL, &mixed, true), EINVAL, "IPv6");
 }
 
 static void bridge(void)

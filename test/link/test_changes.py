@@ -8,8 +8,10 @@ import array
 import fcntl
 import json
 import os
+import random
 import socket
 import struct
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from topology.side import GUISE, PYTHON, wait_until_says
 TUNSETIFF = 0x400454CA
 TAP = 0x0002 | 0x1000 | 0x4000  # without packet information, with a virtio-net header
 FLAPS = 100
+DRAIN = 50  # seconds; holder/drain.h has a minute
 
 # Answers each line with its address, as seen from here; a thread for each client.
 SERVE = """
@@ -244,8 +247,10 @@ def test_programs_and_routes_hear_of_a_carrier_that_is_lost(stack: Stack, far: N
     )
     try:
         eventually(
-            lambda: "NETLINK" in stack.exec("cat", "/proc/net/protocols")
-            and len(stack.exec("cat", "/proc/net/netlink").splitlines()) > 2,
+            lambda: (
+                "NETLINK" in stack.exec("cat", "/proc/net/protocols")
+                and len(stack.exec("cat", "/proc/net/netlink").splitlines()) > 2
+            ),
             "ip monitor listens",
         )
 
@@ -324,6 +329,55 @@ def test_bad_lines_are_refused_with_a_sentence(stack: Stack, line: str, says: st
     answer = stack.ask(line)
     assert answer.startswith("error ") and says in answer
     assert [link["ifname"] for link in stack.ip("link")] == ["lo"]
+
+
+WORDS = (
+    "no link address route rule mptcp endpoint limits sysctl qdisc carrier mtu up reset keep path1 "
+    "path2 lo eth9 tap pair fd=0 fd=1 fd=9 mac=02:00:00:00:00:09 mtu=1400 offload=off 10.79.1.2/24 "
+    "10.79.1.2 10.79.9.9/33 fd00::2/64 fe80::1 default via dev table metric src onlink from to iif "
+    "100 0 -1 4294967296 on off subflow backup signal fullmesh netem delay 5ms none 8 1500 65536 "
+    "net.ipv4.ip_forward 1"
+).split()
+LINES = 400
+
+
+def test_any_line_is_answered(
+    stack: Stack, far: Namespace, client: Callable[[str], Client]
+) -> None:
+    """The same lines each time; the first word is mostly one that changes something."""
+    chance = random.Random(12)
+    stay = client(add(stack, far, 2, "stay"))
+    carrier = stack.carrier()
+    stack.ask("reset")
+    add(stack, far, 2, "stay")
+    files = len(os.listdir(f"/proc/{carrier}/fd"))
+    with open("/dev/null") as null:
+        for _ in range(LINES):
+            words = [chance.choice(WORDS[:13]), *chance.choices(WORDS, k=chance.randrange(8))]
+            line = " ".join(words)
+            if line == "reset" or "stay" in line:
+                continue
+            answer = stack.ask(line, *[null.fileno()] * chance.randrange(4))
+            assert answer == "ok" or answer.startswith("error "), line
+    stay.talk("still there")
+    assert len(os.listdir(f"/proc/{carrier}/fd")) <= files + 2
+
+
+def test_the_end_does_not_wait_for_a_path_that_is_gone(
+    run_dir: Path, leftovers: Leftovers, far: Namespace, client: Callable[[str], Client]
+) -> None:
+    stack = Stack(run_dir)
+    try:
+        one, two = client(add(stack, far, 1)), client(add(stack, far, 2))
+        one.talk("before")
+        two.talk("before")
+        stack.change("no link path1")
+        stack.change("carrier path2 off")
+        before = time.monotonic()
+    finally:
+        stack.end()
+    # A minute is what it waits for connections that a peer may still acknowledge.
+    assert time.monotonic() - before < DRAIN
 
 
 def test_descriptors_that_are_no_taps_are_refused_and_closed(stack: Stack) -> None:
