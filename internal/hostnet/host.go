@@ -71,8 +71,8 @@ func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err er
 		automatic = automatic || l.Auto()
 	}
 	// An interface of the host is not an end of guise's own: the host must not see the packets.
-	hides := slices.ContainsFunc(links, func(l *plan.Link) bool { return l.Kind == plan.Packet && l.Device != "" })
-	if !automatic && !hides {
+	hiding := slices.ContainsFunc(links, hides)
+	if !automatic && !hiding {
 		return h, h.openAll(links, ending)
 	}
 	if automatic && !access.Capability(unix.CAP_NET_ADMIN) {
@@ -80,8 +80,13 @@ func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err er
 			"passt, or --link tap:IFNAME with a tap of your own (sudo guise setup makes one), or --link none for a stack with lo only")
 	}
 	// Without the lock: a holder needs it to give addresses back.
-	if note := awaitAddresses(links, ending); automatic && note != "" {
-		h.Notes = append(h.Notes, note)
+	if automatic {
+		if note := awaitAddresses(links, ending); note != "" {
+			h.Notes = append(h.Notes, note)
+		}
+	}
+	if hiding {
+		awaitInterfaces(links, ending)
 	}
 	l, err := journal.Lock()
 	if err != nil {

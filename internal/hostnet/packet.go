@@ -40,6 +40,20 @@ func (n noted) Others() []*journal.Journal {
 
 func (n noted) Table() string { return n.j.TableName() }
 
+// awaitInterfaces waits while a stack that is ending has an interface, or ports, of these links.
+func awaitInterfaces(links []*plan.Link, ending func() bool) {
+	patiently(func() bool {
+		soon := ending() // before they are looked at, or a stack could end unseen in between
+		busy := slices.ContainsFunc(links, func(l *plan.Link) bool {
+			return hides(l) && (share.CheckOthers(l.Device, l.Ports == "") != nil || share.Taken(l.Ports))
+		})
+		return !busy || !soon
+	})
+}
+
+// hides reports whether the host is not to see what it receives for the link.
+func hides(l *plan.Link) bool { return l.Kind == plan.Packet && l.Device != "" }
+
 // openPacket takes an interface of the host, or an open socket.
 func openPacket(h *Host, l *plan.Link) (*os.File, error) {
 	if l.Device == "" {
@@ -64,6 +78,9 @@ func openPacket(h *Host, l *plan.Link) (*os.File, error) {
 		if err := h.shareAddresses(l, device, &request); err != nil {
 			return nil, fmt.Errorf("%s: %w", l.Flag, err)
 		}
+	}
+	if l.MAC != "" && device.Attrs().EncapType != "ether" {
+		return nil, access.Refuse("%s: %s has no Ethernet, and so no MAC address", l.Flag, l.Device)
 	}
 	s, err := share.Open(request, h.noted)
 	if err != nil {

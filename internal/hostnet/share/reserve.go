@@ -91,6 +91,13 @@ func reserve(s sysctl.Directory, j Journal, want string, used func(Ports) ([]use
 	return chosen, nil
 }
 
+// Taken reports whether ports of a list are in the host's list: another stack may have them.
+func Taken(want string) bool {
+	chosen, err := ParsePorts(want)
+	_, taken, e := hostPorts(sysctl.Host)
+	return errors.Join(err, e) == nil && len(chosen.Both(taken)) > 0
+}
+
 // hostPorts returns the range from which the host chooses ports, and the ports that it never chooses.
 func hostPorts(s sysctl.Directory) (own, taken Ports, err error) {
 	text, e1 := s.Read(rangeKey)

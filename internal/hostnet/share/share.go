@@ -93,7 +93,7 @@ func Open(r Request, j Journal) (*Shared, error) {
 
 // open hides the packets from the host before the stack receives any.
 func (s *Shared) open(link netlink.Link, r Request, j Journal) error {
-	if err := checkOthers(r.Interface, r.Exclusive); err != nil {
+	if err := CheckOthers(r.Interface, r.Exclusive); err != nil {
 		return err
 	}
 	if err := s.openSocket(link.Attrs().Index, r); err != nil {

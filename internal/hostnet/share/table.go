@@ -60,8 +60,8 @@ const (
 	chainAlone = "alone"
 )
 
-// checkOthers refuses an interface that another stack has alone, or, with exclusive, that any has.
-func checkOthers(device string, exclusive bool) error {
+// CheckOthers refuses an interface that another stack has alone, or, with exclusive, that any has.
+func CheckOthers(device string, exclusive bool) error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("cannot reach nftables: %w", err)
