@@ -279,7 +279,6 @@ func TestNobodyEndsAnAddressAtOnce(t *testing.T) {
 	}
 }
 
-// crowd is a router that announces more than anybody needs.
 func TestListsHaveLimits(t *testing.T) {
 	s := newScene(t, Want{IPv6: true})
 	for i := range 1000 {
@@ -306,6 +305,33 @@ func TestOftenChangingTimesAreSentSeldom(t *testing.T) {
 	}
 	if sent < 50 || sent > 61 {
 		t.Errorf("%d states in an hour", sent)
+	}
+}
+
+func TestOfAFloodFewMessagesAreRead(t *testing.T) {
+	var f flood
+	now, taken := begin, 0
+	for end := begin.Add(time.Minute); now.Before(end); taken++ {
+		now = now.Add(max(f.pause(now), time.Microsecond))
+	}
+	if taken < 59*mostMessages || taken > 61*mostMessages {
+		t.Errorf("%d messages in a minute", taken)
+	}
+}
+
+func TestTheSameStackIsTheSameClientWithAnotherMACAddress(t *testing.T) {
+	identity := func(name string, own hardware) string {
+		var frame []byte
+		f := newFollower(Want{IPv4: true, Identity: []byte(name)}, own, func(b []byte) { frame = b }, func() float64 { return 0.5 })
+		f.hear(begin, news{carrier: true, mtu: 1500})
+		m, err := dhcpv4.FromBytes(frame[headEther+headIP4+headUDP:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(m.Options.Get(dhcpv4.OptionClientIdentifier)) + string(f.v6.duid) + string(f.v6.iaid[:])
+	}
+	if identity("web", own) != identity("web", theirs) || identity("web", own) == identity("db", own) || identity("", own) == identity("", theirs) {
+		t.Error("who a client is depends on something else")
 	}
 }
 
