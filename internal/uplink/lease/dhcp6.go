@@ -31,6 +31,7 @@ type client6 struct {
 	own       hardware
 	linkLocal netip.Addr
 	duid      []byte
+	iaid      [4]byte
 	send      func(frame []byte)
 	random    func() float64
 	phase     phase
@@ -165,14 +166,12 @@ func (c *client6) message(kind dhcpv6.MessageType, elapsed time.Duration) *dhcpv
 }
 
 func (c *client6) association() *dhcpv6.OptIANA {
-	ia := &dhcpv6.OptIANA{IaId: c.iaid()}
+	ia := &dhcpv6.OptIANA{IaId: c.iaid}
 	for _, g := range c.given {
 		ia.Options.Add(&dhcpv6.OptIAAddress{IPv6Addr: g.address.AsSlice()})
 	}
 	return ia
 }
-
-func (c *client6) iaid() [4]byte { return [4]byte(c.own[2:]) }
 
 // release gives the addresses back.
 func (c *client6) release(now time.Time) {
@@ -255,7 +254,7 @@ func (c *client6) complain(server netip.Addr, err error) {
 // read judges the addresses that a server gives.
 func (c *client6) read(now time.Time, m *dhcpv6.Message) (all []given, t1, t2 time.Time, err error) {
 	for _, ia := range m.Options.IANA() {
-		if ia.IaId != c.iaid() {
+		if ia.IaId != c.iaid {
 			continue
 		}
 		if s := ia.Options.Status(); s != nil && s.StatusCode != iana.StatusSuccess {

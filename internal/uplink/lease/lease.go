@@ -21,8 +21,8 @@
 // What strangers send is believed only if it answers a question (transaction, own MAC address, and
 // the server that was asked), has the right checksum and, for announcements, comes from this link.
 // What makes no sense in it is left out (judge.go), lists have limits, domains have only letters of
-// domains, and what a server writes is made fit to be printed. Anybody on a link can be its router
-// or its server first, as everywhere.
+// domains, what a server writes is made fit to be printed, and of a flood a few hundred messages a
+// second are read. Anybody on a link can be its router or its server first, as everywhere.
 //
 // The rest is the stack's work: it answers ARP and neighbour solicitations, the servers' for its
 // link-local address included, and detects IPv6 addresses that another machine has (DAD).
@@ -39,6 +39,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -95,16 +96,16 @@ func newFollower(w Want, own hardware, send func([]byte), random func() float64)
 	if !w.LinkLocal.IsValid() {
 		w.LinkLocal = netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: own[0] ^ 2, 9: own[1], 10: own[2], 11: 0xff, 12: 0xfe, 13: own[3], 14: own[4], 15: own[5]})
 	}
-	duid := append([]byte{0, 3, 0, 1}, own[:]...) // DUID-LL of Ethernet
+	duid, iaid := append([]byte{0, 3, 0, 1}, own[:]...), [4]byte(own[2:]) // DUID-LL of Ethernet
 	if len(w.Identity) > 0 {
 		hash := sha256.Sum256(w.Identity)
-		duid = append([]byte{0, 4}, hash[:16]...) // DUID-UUID
+		duid, iaid = append([]byte{0, 4}, hash[:16]...), [4]byte(hash[16:]) // DUID-UUID
 	}
 	f := &follower{want: w}
 	f.v4 = client4{device: w.Name, own: own, send: send, random: random,
-		id: append([]byte{255, own[2], own[3], own[4], own[5]}, duid...)} // RFC 4361
+		id: slices.Concat([]byte{255}, iaid[:], duid)} // RFC 4361
 	f.routers = routers{device: w.Name, own: own, key: w.Secret, send: send, random: random}
-	f.v6 = client6{device: w.Name, own: own, linkLocal: w.LinkLocal, duid: duid, send: send, random: random}
+	f.v6 = client6{device: w.Name, own: own, linkLocal: w.LinkLocal, duid: duid, iaid: iaid, send: send, random: random}
 	return f
 }
 

@@ -345,7 +345,7 @@ func TestWhenTheCarrierComesBackAllIsAskedForAtOnce(t *testing.T) {
 
 func TestNobodyAnswers(t *testing.T) {
 	w := newNetwork(t)
-	c := w.follow(w.move("cl0"), "cl0", Want{IPv4: true, IPv6: true})
+	c := w.followFast(w.move("cl0"), "cl0", Want{IPv4: true, IPv6: true}, fast)
 	c.await("that nobody answers", func(s State) bool {
 		return troubled("no DHCP server answers on up0 since")(s) && troubled("no router announces a way out by IPv6 on up0 since")(s)
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -153,8 +154,11 @@ func (p *Port) watch(to chan<- news, ended <-chan struct{}) {
 				failed = askLink(int(fd), p.Index)
 				n = 0
 			}
-			return failed != unix.EAGAIN && failed != unix.EINTR
+			return failed != unix.EAGAIN
 		})
+		if err == nil && failed == unix.EINTR {
+			continue
+		}
 		if err != nil || failed != nil {
 			return
 		}
@@ -199,19 +203,20 @@ func (p *Port) receive(to chan<- packet, ended <-chan struct{}) {
 		return
 	}
 	buffer, control := make([]byte, mostFrame), make([]byte, 256)
+	var flood flood
 	for {
 		var n, c, flags int
 		var from unix.Sockaddr
 		var failed error
 		err := conn.Read(func(fd uintptr) bool {
 			n, c, flags, from, failed = unix.Recvmsg(int(fd), buffer, control, 0)
-			return failed != unix.EAGAIN && failed != unix.EINTR
+			return failed != unix.EAGAIN
 		})
 		if err != nil {
 			return
 		}
-		if failed == unix.ENETDOWN {
-			continue // said once, when the device goes down; it may come up again
+		if failed == unix.ENETDOWN || failed == unix.EINTR {
+			continue // the first is said once, when the device goes down; it may come up again
 		}
 		if failed != nil {
 			return
@@ -231,7 +236,34 @@ func (p *Port) receive(to chan<- packet, ended <-chan struct{}) {
 		case <-ended:
 			return
 		}
+		if pause := flood.pause(time.Now()); pause > 0 {
+			select {
+			case <-time.After(pause):
+			case <-ended:
+				return
+			}
+		}
 	}
+}
+
+// flood holds the reader back when more messages come than a network needs: the kernel then drops
+// what does not fit into the socket, and a flood costs little.
+type flood struct {
+	since time.Time
+	count int
+}
+
+const mostMessages = 200 // a second
+
+// pause notes a message, and says how long the next one has to wait.
+func (f *flood) pause(now time.Time) time.Duration {
+	if now.Sub(f.since) >= time.Second {
+		*f = flood{since: now}
+	}
+	if f.count++; f.count < mostMessages {
+		return 0
+	}
+	return f.since.Add(time.Second).Sub(now)
 }
 
 // auxiliary reads what the kernel says beside a frame (struct tpacket_auxdata): whether its checksum
