@@ -30,21 +30,13 @@ const (
 	often  = 100 * time.Millisecond
 )
 
-// begin adds what the links of an earlier follower have carried, which are about to go.
+// begin begins to count, where an earlier follower has ended.
 func (b *budgets) begin(paths []*path) {
 	b.links, b.last = map[int]*link{}, map[int]uint64{}
 	for _, p := range paths {
 		if p.Budget > 0 {
 			b.next = time.Now()
 		}
-	}
-	if b.next.IsZero() {
-		return
-	}
-	counters := b.ask()
-	for _, p := range paths {
-		b.memory.set(usedBytes+p.place, b.memory.get(usedBytes+p.place)+counters[p.Name])
-		p.spent = p.Budget > 0 && b.memory.get(usedBytes+p.place) >= p.Budget
 	}
 }
 

@@ -13,8 +13,9 @@
 //   - A loss is passed on at once. What comes waits for 50 ms, so that an interface that comes with
 //     its addresses and routes, or one that goes and comes in turn, makes few requests.
 //   - It has no timer while nothing happens, unless an uplink has a budget (budget.go).
-//   - If it is killed, the warden starts it again. It then has the stack forget what it has of uplinks, and
-//     builds all anew. Connections last, as the addresses are the same.
+//   - If it is killed, the warden starts it again. What it has made goes on meanwhile. The new one knows from
+//     its predecessor's notes (memory.go) what the stack has, and replaces one link after the other.
+//   - MPTCP's connections always have a path, if only a dead one (hold).
 //   - If the stack refuses a line, the uplink is taken out of the stack, and tried again after a second, then
 //     ever more seldom. The others are not touched.
 //   - When the stack ends, so does it. On the host it leaves nothing: what it opens ends with the
@@ -59,15 +60,83 @@ type follower struct {
 	open  func(p *path) (*link, error)
 	say   func(format string, args ...any) // to the user who reads the holder's messages
 
-	have  []line
-	told  map[string]string
-	ended bool
+	have   []line
+	told   map[string]string
+	memory *memory // nil: nothing is noted
+
+	held    int       // the path that is held, or -1
+	until   time.Time // when it is let go; zero: not as long as it is the last
+	replace time.Time // before that no further link of an earlier follower is replaced
 }
 
-// reset has the stack forget what an earlier follower made.
-func (f *follower) reset() error {
+// begin takes over what an earlier follower has made. Where that is not known, the stack forgets it.
+func (f *follower) begin() error {
+	f.held = -1
+	if f.memory != nil {
+		f.have = f.memory.lines()
+	}
+	inherited := false
+	for i, h := range f.have {
+		if h.verb() == "link" && h.path < len(f.paths) {
+			p := f.paths[h.path]
+			p.link = &link{kind: strings.Fields(h.text)[2], inherited: true, closer: func() {}}
+			f.have[i].link = p.link
+			inherited = true
+		}
+	}
+	if inherited {
+		return nil
+	}
 	f.have = nil
 	return f.stack.Change("reset")
+}
+
+// graceTime is how long it may take until a new path is used.
+const graceTime = time.Second
+
+// hold keeps the last path of a stack as it was, though it is lost, until another path has come, or itself
+// again, and that has been used for a moment.
+//
+// Why: a connection of MPTCP that has lost all its subflows has no way to tell its peer which addresses
+// are gone. Linux tells it over the next subflow; if that has the connection's first address, which came
+// back, the peer closes that one, too. So the last endpoint stays, with its address, also when the host has
+// another one by then. It has no carrier, if that was lost, so nothing else uses it.
+func (f *follower) hold(lines []line, now time.Time, all bool) []line {
+	endpoint := func(l line) bool { return l.verb() == "endpoint" }
+	of := func(l line) bool { return l.path == f.held }
+	if !slices.ContainsFunc(lines, endpoint) {
+		if i := slices.IndexFunc(f.have, endpoint); f.held < 0 && i >= 0 {
+			f.held = f.have[i].path
+		}
+		f.until = time.Time{}
+		if f.held < 0 || f.paths[f.held].link == nil || f.paths[f.held].broken != "" {
+			return lines
+		}
+		lines = slices.DeleteFunc(lines, of)
+		for _, h := range f.have {
+			if of(h) && h.verb() != "carrier" {
+				lines = append(lines, h)
+			}
+		}
+		return append(lines, f.paths[f.held].carrier())
+	}
+	if f.held < 0 {
+		return lines
+	}
+	if f.until.IsZero() && all {
+		f.until = now.Add(graceTime)
+	}
+	if due(f.until, now) {
+		f.held, f.until = -1, time.Time{}
+		return lines
+	}
+	for _, h := range f.have {
+		stays := h.verb() == "address" || h.verb() == "rule" || h.verb() == "endpoint" && !slices.ContainsFunc(lines, func(l line) bool { return l.key() == h.key() })
+		if of(h) && stays && !slices.Contains(lines, h) && f.paths[f.held].link != nil {
+			lines = append(lines, h)
+		}
+	}
+	return lines
 }
 
 // turn looks at the host, and changes what has to be changed. With all unset only losses are passed on. It
@@ -87,10 +156,15 @@ func (f *follower) turn(all bool) (left bool, err error) {
 				p.broken = ""
 				p.see(devices[p.Name], taken)
 			}
-			f.prepare(p)
+			if err := f.prepare(p); err != nil {
+				return true, err
+			}
 		}
 	}
 	lines := wanted(f.paths, f.mptcp)
+	if f.mptcp {
+		lines = f.hold(lines, time.Now(), all)
+	}
 	// Before the stack has an address the host must know that it has, and after it has had it.
 	f.share(slices.Concat(f.have, lines))
 	for _, s := range steps(f.have, lines) {
@@ -113,28 +187,43 @@ func (p *path) waits() bool {
 	if p.broken != "" || p.unfit() != "" {
 		return false
 	}
-	return p.link == nil && (p.Way == plan.Own || p.state == Usable) || p.stale()
+	return (p.link == nil || p.stale()) && (p.Way == plan.Own || p.state == Usable)
 }
 
 // stale reports whether the link belongs to an interface that is not the present one.
 func (p *path) stale() bool {
-	return p.link != nil && !p.gone && (p.link.index != p.device.index || p.link.host != "" && p.link.host != p.device.mac)
+	return p.link != nil && !p.gone && (p.link.inherited || p.link.index != p.device.index || p.link.host != "" && p.link.host != p.device.mac)
 }
 
 // prepare opens the path's link, when it can be used.
-func (f *follower) prepare(p *path) {
+func (f *follower) prepare(p *path) error {
 	if !p.waits() {
-		return
+		return nil
+	}
+	if p.link != nil && p.link.inherited {
+		// Not all at once, so that connections always have a path.
+		now := time.Now()
+		if now.Before(f.replace) {
+			return nil
+		}
+		f.replace = now.Add(graceTime)
+		if p.Way == plan.Own { // there cannot be two of its device
+			p.link = nil
+			if err := f.withdraw(p); err != nil {
+				return err
+			}
+		}
 	}
 	opened, err := f.open(p)
 	if err != nil {
 		f.fail(p, err)
-		return
+		return nil
 	}
 	if p.link != nil {
 		p.old = append(p.old, p.link)
 	}
 	p.link = opened
+	return nil
 }
 
 // fail takes the path out of the stack for some time.
@@ -177,12 +266,18 @@ func (f *follower) do(s step) error {
 		return f.withdraw(p)
 	}
 	f.have = s.after(f.have)
+	if f.memory != nil {
+		f.memory.note(f.have)
+	}
 	return nil
 }
 
 // withdraw takes away all that the stack has of a path.
 func (f *follower) withdraw(p *path) error {
-	rest := slices.DeleteFunc(slices.Clone(f.have), func(h line) bool { return h.path == p.place })
+	alone := !slices.ContainsFunc(f.have, func(h line) bool { return h.path != p.place && h.verb() == "endpoint" })
+	rest := slices.DeleteFunc(slices.Clone(f.have), func(h line) bool {
+		return h.path == p.place && !(alone && p.broken == "" && (h.verb() == "rule" || h.verb() == "endpoint"))
+	})
 	for _, s := range steps(f.have, rest) {
 		if err := f.do(s); err != nil {
 			return err
@@ -234,7 +329,7 @@ func (f *follower) tell() error {
 // share tells the host's side of each path the addresses of these lines.
 func (f *follower) share(lines []line) {
 	for _, p := range f.paths {
-		if p.link == nil || p.gone || p.link.index != p.device.index {
+		if p.link == nil || p.link.inherited || p.gone || p.link.index != p.device.index {
 			continue
 		}
 		var all []netip.Addr
@@ -252,11 +347,14 @@ func (f *follower) share(lines []line) {
 // next is when a path is to be tried again, zero for never.
 func (f *follower) next() (first time.Time) {
 	for _, p := range f.paths {
-		if p.broken != "" && (first.IsZero() || p.retry.Before(first)) {
-			first = p.retry
+		if p.broken != "" {
+			first = soonest(first, p.retry)
+		}
+		if p.link != nil && p.link.inherited && p.waits() {
+			first = soonest(first, f.replace)
 		}
 	}
-	return first
+	return soonest(first, f.until)
 }
 
 // explain says of each path that is not usable why that is so.

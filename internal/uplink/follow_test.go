@@ -60,7 +60,7 @@ func newBench(t *testing.T, uplinks ...string) *bench {
 
 // another is a follower that knows nothing of the one before.
 func (b *bench) another(all []*plan.Uplink) *follower {
-	f := &follower{mptcp: true, stack: b.model, told: map[string]string{}, say: b.t.Logf}
+	f := &follower{held: -1, mptcp: true, stack: b.model, told: map[string]string{}, say: b.t.Logf}
 	for i, u := range all {
 		f.paths = append(f.paths, newPath(u, i))
 	}
@@ -329,18 +329,77 @@ func TestEightPathsHaveOneEndpointEach(t *testing.T) {
 	b.has("endpoint 2001:db8::2 dev up0 subflow")
 }
 
+// A connection never loses all its subflows: the last path stays an endpoint until another has come.
+func TestTheLastPathIsHeld(t *testing.T) {
+	b := newBench(t, "wlan0", "wwan0")
+	b.cable("wlan0", "192.0.2.2/24", "192.0.2.1")
+	b.cable("wwan0", "198.51.100.7/24", "198.51.100.1")
+	b.settle()
+	b.ip("link set wwan0x down")
+	b.lose()
+	b.lacks("endpoint 198.51.100.7")
+	b.ip("link set wlan0x down")
+	b.ip("address del 192.0.2.2/24 dev wlan0")
+	b.lose()
+	b.has("wlan0 up true carrier off mtu 1500 [192.0.2.2/24]", "endpoint 192.0.2.2 dev wlan0 subflow")
+	if p := b.paths[0]; p.state != Lost {
+		t.Errorf("it is %s", p.state)
+	}
+	// It comes back with another address.
+	b.ip("link set wlan0x up")
+	b.ip("address add 192.0.2.9/24 dev wlan0")
+	b.ip("route add default via 192.0.2.1 dev wlan0 metric 153")
+	for deadline := time.Now().Add(10 * time.Second); b.paths[0].state != Usable; b.settle() {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is %s: %s", b.paths[0].state, b.paths[0].why)
+		}
+	}
+	b.has("endpoint 192.0.2.2 dev wlan0 subflow", "endpoint 192.0.2.9 dev wlan0 subflow")
+	if b.until.IsZero() || b.next().IsZero() {
+		t.Error("the old address is held for ever")
+	}
+	b.until = time.Now()
+	b.settle()
+	b.lacks("192.0.2.2")
+	b.has("endpoint 192.0.2.9 dev wlan0 subflow", "wlan0 up true carrier on mtu 1500 [192.0.2.9/24]")
+}
+
 // A follower that was killed had another one's links, which go first.
 func TestAnotherFollowerBuildsTheSame(t *testing.T) {
 	b := newBench(t, "wlan0", "wwan0")
 	b.cable("wlan0", "192.0.2.2/24", "192.0.2.1")
 	b.cable("wwan0", "198.51.100.7/24", "198.51.100.1")
 	before := b.settle()
-	b.follower = b.another([]*plan.Uplink{b.paths[0].Uplink, b.paths[1].Uplink})
-	if err := b.reset(); err != nil {
+	note, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := b.settle(); got != before {
-		t.Errorf("before:\n%s\nafter:\n%s", before, got)
+	defer note.Close()
+	for _, noted := range []bool{true, false} {
+		b.memory = nil
+		if noted {
+			b.memory = &memory{note}
+			b.memory.note(b.have)
+		}
+		opened := b.opened
+		f := b.another([]*plan.Uplink{b.paths[0].Uplink, b.paths[1].Uplink})
+		f.memory = b.memory
+		b.follower = f
+		if err := b.begin(); err != nil {
+			t.Fatal(err)
+		}
+		for b.opened < opened+2 { // noted: one after the other
+			if _, err := b.turn(true); err != nil {
+				t.Fatal(err)
+			}
+			if noted && len(b.endpoints) == 0 {
+				t.Error("for a moment there was no path")
+			}
+			b.replace = time.Time{}
+		}
+		if got := b.settle(); got != before {
+			t.Errorf("before:\n%s\nafter:\n%s", before, got)
+		}
 	}
 }
 
@@ -444,6 +503,12 @@ func (b *bench) compared() (want, got string) {
 		fresh.paths[i].routed = p.routed
 	}
 	want, got = fresh.settle(), b.settle()
+	if b.held >= 0 { // without a carrier, or for a moment
+		want, got = without(want, b.paths[b.held].Name), without(got, b.paths[b.held].Name)
+		got = strings.Join(slices.DeleteFunc(strings.Split(got, "\n"), func(l string) bool {
+			return strings.HasPrefix(l, "endpoint") && strings.Contains(l, b.paths[b.held].Name+" ") && fresh.paths[b.held].state != Usable
+		}), "\n")
+	}
 	for i, p := range fresh.paths {
 		if p.state != Usable && b.paths[i].link != nil { // which stays in the stack
 			want, got = without(want, p.Name), without(got, p.Name)

@@ -89,6 +89,7 @@ type link struct {
 	settings  []string                     // sysctls of the stack's interface: KEY VALUE
 	addresses func(all []netip.Addr) error // tells the host's side which addresses the stack has
 	told      []netip.Addr                 // what it was told last, sorted
+	inherited bool                         // of an earlier follower: it can be taken away, and no more
 	closer    func()                       // closes all that is open for it
 }
 
@@ -142,7 +143,8 @@ type step struct {
 // then what comes, from links to endpoints.
 //
 // So an endpoint goes before its address, and comes after the way to it. A link takes all with it except
-// endpoints and rules, which are not its own in the stack: they are taken away one by one.
+// endpoints and rules, which are not its own in the stack: they are taken away one by one. But when a link
+// is replaced by another one, and no other path has an endpoint, those that are wanted again stay: see hold.
 func steps(have, wanted []line) (all []step) {
 	byKey := map[string]bool{}
 	for _, w := range wanted {
@@ -151,10 +153,17 @@ func steps(have, wanted []line) (all []step) {
 		}
 	}
 	goes := map[int]bool{} // paths whose link goes
+	endpoints := map[int]bool{}
 	for _, h := range have {
 		if h.verb() == "link" && !slices.Contains(wanted, h) {
 			goes[h.path] = true
 		}
+		if h.verb() == "endpoint" {
+			endpoints[h.path] = true
+		}
+	}
+	last := func(h line) bool {
+		return (h.verb() == "endpoint" || h.verb() == "rule") && endpoints[h.path] && len(endpoints) == 1
 	}
 	loses := map[string]bool{} // the families of paths of which an address goes: see family
 	for _, h := range have {
@@ -163,7 +172,7 @@ func steps(have, wanted []line) (all []step) {
 		}
 	}
 	stays := func(h line) bool {
-		return !goes[h.path] && !(h.verb() == "route" && loses[h.family()]) && (slices.Contains(wanted, h) || byKey[h.key()])
+		return (!goes[h.path] || last(h)) && !(h.verb() == "route" && loses[h.family()]) && (slices.Contains(wanted, h) || byKey[h.key()])
 	}
 	for _, h := range have {
 		alone := h.verb() == "link" || h.verb() == "rule" || h.verb() == "endpoint"
@@ -186,7 +195,9 @@ func steps(have, wanted []line) (all []step) {
 func (s step) after(have []line) []line {
 	have = slices.Clone(have)
 	if s.undo {
-		return slices.DeleteFunc(have, func(h line) bool { return h == s.line || s.verb() == "link" && h.path == s.path })
+		return slices.DeleteFunc(have, func(h line) bool {
+			return h == s.line || s.verb() == "link" && h.path == s.path && h.verb() != "endpoint" && h.verb() != "rule"
+		})
 	}
 	if key := s.key(); key != "" {
 		have = slices.DeleteFunc(have, func(h line) bool { return h.key() == key })

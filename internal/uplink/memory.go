@@ -4,6 +4,7 @@ package uplink
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"os"
 
 	"guise/internal/plan"
@@ -32,4 +33,53 @@ func (m *memory) get(which int) uint64 {
 
 func (m *memory) set(which int, value uint64) {
 	m.file.WriteAt(binary.NativeEndian.AppendUint64(nil, value), memoryOffset+int64(8*which))
+}
+
+// The lines that the stack has are noted in one of two places in turn; a number says which is the last that
+// was written whole.
+const (
+	linesOffset = 128 << 10
+	linesRoom   = 128 << 10
+	linesTurn   = opened + 1
+)
+
+type noted struct {
+	Text string `json:"text"`
+	Path int    `json:"path"`
+}
+
+func (m *memory) note(lines []line) {
+	all := make([]noted, len(lines))
+	for i, l := range lines {
+		all[i] = noted{l.text, l.path}
+	}
+	text, err := json.Marshal(all)
+	if err != nil || len(text)+8 > linesRoom {
+		return
+	}
+	turn := m.get(linesTurn) + 1
+	text = append(binary.NativeEndian.AppendUint64(nil, uint64(len(text))), text...)
+	if _, err := m.file.WriteAt(text, linesOffset+int64(turn%2)*linesRoom); err == nil {
+		m.set(linesTurn, turn)
+	}
+}
+
+// lines are those that were noted last; none at the first start.
+func (m *memory) lines() []line {
+	turn := m.get(linesTurn)
+	text := make([]byte, linesRoom)
+	n, _ := m.file.ReadAt(text, linesOffset+int64(turn%2)*linesRoom)
+	if turn == 0 || n < 8 {
+		return nil
+	}
+	size := binary.NativeEndian.Uint64(text)
+	var all []noted
+	if size > uint64(n-8) || json.Unmarshal(text[8:8+size], &all) != nil {
+		return nil
+	}
+	lines := make([]line, len(all))
+	for i, l := range all {
+		lines[i] = line{text: l.Text, path: l.Path}
+	}
+	return lines
 }

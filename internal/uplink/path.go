@@ -267,11 +267,7 @@ func (p *path) lines(metric int) (lines []line) {
 		add("address %s %s", p.Name, a)
 	}
 	add("up %s", p.Name)
-	carrier := "on"
-	if p.gone || !p.device.up || !p.device.carrier {
-		carrier = "off"
-	}
-	add("carrier %s %s", p.Name, carrier)
+	lines = append(lines, p.carrier())
 	for _, four := range []bool{true, false} {
 		if p.has(four) {
 			p.routes(four, metric, add)
@@ -281,6 +277,15 @@ func (p *path) lines(metric int) (lines []line) {
 		add("rule from %s/%d table %d", a.Addr(), a.Addr().BitLen(), plan.UplinkTable(p.place))
 	}
 	return lines
+}
+
+// carrier is the line of the path's carrier.
+func (p *path) carrier() line {
+	state := "on"
+	if p.gone || !p.device.up || !p.device.carrier {
+		state = "off"
+	}
+	return line{text: fmt.Sprintf("carrier %s %s", p.Name, state), path: p.place}
 }
 
 // routes adds those of a family: the same ones twice, in the main table for all that is sent, and in one of

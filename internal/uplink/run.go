@@ -154,11 +154,11 @@ func follow(control string) error {
 		return h.look(f.names())
 	}
 	b := &budgets{control: control, memory: memory}
-	// Before the links are gone, and their counters with them.
-	b.begin(f.paths)
-	if err := f.reset(); err != nil {
+	f.memory = memory
+	if err := f.begin(); err != nil {
 		return err
 	}
+	b.begin(f.paths)
 	return f.loop(h, w, b, reports, stack.Ended())
 }
 

@@ -68,7 +68,16 @@ def many(where: PacketSide, number: int, connections: int, megabytes: int) -> li
     for i, start in enumerate((where.far.start, where.start)):
         for reverse in ([], ["-R"]):
             port = str(5201 + 2 * i + len(reverse))
-            words = ["iperf3", "-c", where.peer, "-p", port, "-n", f"{megabytes // number}M", *reverse]
+            words = [
+                "iperf3",
+                "-c",
+                where.peer,
+                "-p",
+                port,
+                "-n",
+                f"{megabytes // number}M",
+                *reverse,
+            ]
             started.append(start(*words))
     return started
 
@@ -79,11 +88,12 @@ def servers(where: PacketSide, near: Namespace) -> Iterator[None]:
         echo = [PYTHON, program("connections.py"), "serve", where.peer, "7000"]
         for words, says in (
             (echo, "ready"),
-            *((["iperf3", "-s", "--forceflush", "-p", str(5201 + i)], "listening") for i in range(4)),
+            *(
+                (["iperf3", "-s", "--forceflush", "-p", str(5201 + i)], "listening")
+                for i in range(4)
+            ),
         ):
-            wait_until_says(
-                stack.enter_context(near.start(*words, stdin=subprocess.PIPE)), says
-            )
+            wait_until_says(stack.enter_context(near.start(*words, stdin=subprocess.PIPE)), says)
         yield
 
 
@@ -164,7 +174,9 @@ def test_fragments_reach_both_and_the_host_reports_none(
         for side in sides:
             assert "all" in side.finish().expect().text
         now = eventually(
-            lambda: (c := counters(shared.far))["Ip.ReasmTimeout"] > before["Ip.ReasmTimeout"] and c,
+            lambda: (
+                (c := counters(shared.far))["Ip.ReasmTimeout"] > before["Ip.ReasmTimeout"] and c
+            ),
             "the host has forgotten fragments of the stack's",
         )
     assert now["Ip.ReasmOKs"] == before["Ip.ReasmOKs"] + 5
@@ -243,9 +255,7 @@ def test_no_table_is_left_when_one_is_killed(shared: PacketSide, who: str) -> No
         for pid in victims:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        eventually(
-            lambda: not any(t.startswith(TABLE) for t in far.tables()), "the table is gone"
-        )
+        eventually(lambda: not any(t.startswith(TABLE) for t in far.tables()), "the table is gone")
         stack.stop()
     # The next command gives back what a killed one could not.
     eventually(
