@@ -90,8 +90,8 @@ func (b *bench) settle() string {
 	return ""
 }
 
-// until waits for the state: the kernel says that a carrier is back a moment after it is.
-func (b *bench) until(state string) {
+// awaits waits for the state: the kernel says that a carrier is back a moment after it is.
+func (b *bench) awaits(state string) {
 	b.t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for b.settle() != state {
@@ -213,7 +213,7 @@ func TestALossDoesNotWait(t *testing.T) {
 	b.ip("link set wlan0x up")
 	b.lose()
 	b.lacks("endpoint 192.0.2.2")
-	b.until(before)
+	b.awaits(before)
 }
 
 func holderText(word string) string {
@@ -262,7 +262,7 @@ func TestEachFaultIsFollowedAndUndone(t *testing.T) {
 				b.ip(words)
 				b.lose()
 			}
-			b.until(before)
+			b.awaits(before)
 		})
 	}
 }
@@ -444,7 +444,7 @@ func TestAHundredFlapsLeaveNothing(t *testing.T) {
 			b.settle()
 		}
 	}
-	b.until(before)
+	b.awaits(before)
 	if now := len(descriptors(t)); now > files || b.opened-b.closed != 2 {
 		t.Errorf("%d descriptors, before %d; %d links opened, %d closed", now, files, b.opened, b.closed)
 	}
