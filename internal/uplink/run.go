@@ -205,7 +205,7 @@ func (f *follower) loop(h *host, w *ways, b *budgets, r *report, ended <-chan st
 		case settle.IsZero():
 			settle = now.Add(settleTime)
 		}
-		if r.file != nil {
+		if r.file != nil && !left {
 			if ok, final := f.ready(now.Sub(r.began)); final {
 				r.end(f, ok, h.names())
 			}
