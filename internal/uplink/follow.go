@@ -383,7 +383,7 @@ func (f *follower) ready(waited time.Duration) (ok, final bool) {
 
 // coming reports whether the path may be usable soon.
 func (p *path) coming() bool {
-	return p.broken == "" && p.unfit() == "" && p.Way == plan.Own && p.leased != nil && p.leased.trouble == ""
+	return p.broken == "" && p.unfit() == "" && p.Way == plan.Own && p.leased != nil
 }
 
 // list joins sentences to one line.
