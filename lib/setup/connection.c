@@ -34,7 +34,7 @@ struct mptcp_told {
 	uint64_t bytes_retrans, bytes_sent, bytes_received, bytes_acked;
 };
 
-_Static_assert(offsetof(struct mptcp_told, bytes_retrans) == 56, "as the kernel has it");
+_Static_assert(offsetof(struct mptcp_told, bytes_retrans) == 48, "as the kernel has it");
 
 /* TCP_ESTABLISHED and so on, which <linux/tcp.h> does not have. */
 static const char *const states[] = {
