@@ -168,6 +168,8 @@ static const char *interface_of(const struct listing *l, const struct guise_conn
 	const struct place *p;
 	struct place key;
 
+	if (c->mptcp) /* its subflows have theirs */
+		return NULL;
 	for (size_t i = 0; c->interface && i < l->n_places; i++)
 		if (l->places[i].index == c->interface)
 			return l->places[i].name;
