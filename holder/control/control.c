@@ -259,8 +259,7 @@ static void answer_connections(struct control *c, unsigned int number, uint64_t 
 
 	if (teller_ask(&c->teller, c->v->s, q))
 		return;
-	guise_fail(EAGAIN, "the stack %s has too many questions to answer",
-		   c->v->s->region->name);
+	guise_fail(EAGAIN, "the stack %s has too many questions to answer", c->v->s->region->name);
 	refuse(q.client);
 }
 

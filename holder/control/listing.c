@@ -220,8 +220,8 @@ void listing_row(FILE *out, const struct guise_connection *c, const char *interf
 			",\"path\":{\"rtt_us\":%" PRIu32 ",\"rttvar_us\":%" PRIu32
 			",\"min_rtt_us\":%" PRIu32 ",\"cwnd\":%" PRIu32 ",\"mss\":%" PRIu32
 			",\"cwnd_bytes\":%" PRIu64 ",\"retransmissions\":%" PRIu32 "}",
-			c->rtt, c->rttvar, c->min_rtt, c->cwnd, c->mss,
-			(uint64_t)c->cwnd * c->mss, c->retransmissions);
+			c->rtt, c->rttvar, c->min_rtt, c->cwnd, c->mss, (uint64_t)c->cwnd * c->mss,
+			c->retransmissions);
 	putc('}', out);
 }
 

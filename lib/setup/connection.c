@@ -38,7 +38,7 @@ _Static_assert(offsetof(struct mptcp_told, bytes_retrans) == 48, "as the kernel 
 
 /* TCP_ESTABLISHED and so on, which <linux/tcp.h> does not have. */
 static const char *const states[] = {
-	NULL,	     "established", "syn-sent",   "syn-recv", "fin-wait-1", "fin-wait-2",
+	NULL,        "established", "syn-sent",   "syn-recv", "fin-wait-1", "fin-wait-2",
 	"time-wait", "closed",      "close-wait", "last-ack", "listening",  "closing",
 };
 
@@ -76,8 +76,8 @@ static void take_tcp_info(struct guise_connection *c, const void *data, size_t l
 
 	memcpy(&info, data, len < sizeof(info) ? len : sizeof(info));
 	c->measured = len >= offsetof(struct tcp_info, tcpi_min_rtt) + sizeof(info.tcpi_min_rtt);
-	c->counted = len >=
-		     offsetof(struct tcp_info, tcpi_bytes_retrans) + sizeof(info.tcpi_bytes_retrans);
+	c->counted = len >= offsetof(struct tcp_info, tcpi_bytes_retrans) +
+				    sizeof(info.tcpi_bytes_retrans);
 	c->rtt = info.tcpi_rtt;
 	c->rttvar = info.tcpi_rttvar;
 	/* All bits: none was measured. */
@@ -125,9 +125,8 @@ static void take_subflow(void *arg, unsigned int type, const void *data, size_t 
 	case MPTCP_SUBFLOW_ATTR_FLAGS:
 		flags = number(data, len);
 		c->backup = flags & (MPTCP_SUBFLOW_FLAG_BKUP_REM | MPTCP_SUBFLOW_FLAG_BKUP_LOC);
-		c->fallback =
-			c->state != SYN_SENT &&
-			!(flags & (MPTCP_SUBFLOW_FLAG_MCAP_REM | MPTCP_SUBFLOW_FLAG_JOIN_REM));
+		c->fallback = c->state != SYN_SENT && !(flags & (MPTCP_SUBFLOW_FLAG_MCAP_REM |
+								 MPTCP_SUBFLOW_FLAG_JOIN_REM));
 		break;
 	case MPTCP_SUBFLOW_ATTR_ID_LOC:
 		c->local_id = (uint8_t)number(data, len);

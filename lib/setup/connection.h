@@ -23,7 +23,7 @@ struct guise_connection {
 	bool counted;  /* the four that follow are known */
 	uint64_t sent; /* bytes of data, those that were sent again included */
 	uint64_t acked, received, resent;
-	bool measured; /* and these */
+	bool measured;                 /* and these */
 	uint32_t rtt, rttvar, min_rtt; /* us; min_rtt: 0 until it is known */
 	uint32_t cwnd, mss;            /* segments, bytes */
 	uint32_t retransmissions;      /* segments */

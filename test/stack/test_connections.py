@@ -208,7 +208,9 @@ def test_ls_has_a_line_for_each_of_several_links(one_path: GuiseSide, two_paths:
         assert len(one) == 2 and "tap:eth0" in one[1], one
 
 
-def test_a_peer_without_mptcp_is_said_to_be_a_fallback(far: Namespace, two_paths: GuiseSide) -> None:
+def test_a_peer_without_mptcp_is_said_to_be_a_fallback(
+    far: Namespace, two_paths: GuiseSide
+) -> None:
     with far.start(PYTHON, "-c", RECEIVE, "1000", stdin=-1) as server:
         wait_until_says(server, "ready")
         send = (PYTHON, "-c", SEND, two_paths.peer, "0", "1000")
