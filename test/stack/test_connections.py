@@ -198,6 +198,29 @@ def test_subflows_of_a_connection_over_two_paths(one_path: GuiseSide, two_paths:
             ), text
 
 
+def test_a_subflow_that_becomes_a_backup_is_said_to_be_one(
+    one_path: GuiseSide, two_paths: GuiseSide
+) -> None:
+    with transfer(one_path, two_paths, 1, 10_000) as (_, client):
+
+        def subflows() -> list[dict[str, Any]]:
+            found = stack_of(two_paths, client)["connections"]
+            [connection] = [c for c in found if between(c, 5000)]
+            listed = connection["subflows"]
+            assert isinstance(listed, list)
+            return listed
+
+        assert not any(s["backup"] for s in subflows())
+        joined = max(subflows(), key=lambda s: s["local_id"])
+        change = ("ip", "mptcp", "endpoint", "change", "id", str(joined["local_id"]), "backup")
+        two_paths.call("exec", str(client.pid), "--", *change).expect()
+        eventually(
+            lambda: [s["local"] for s in subflows() if s["backup"]] == [joined["local"]],
+            "the other subflow is a backup",
+        )
+        assert "  backup " in two_paths.call("ls", "-c").expect().text
+
+
 def test_ls_has_a_line_for_each_of_several_links(one_path: GuiseSide, two_paths: GuiseSide) -> None:
     with transfer(one_path, two_paths, 1, SIZE) as (server, client):
         lines = two_paths.call("ls", str(client.pid)).expect().text.splitlines()
