@@ -2,8 +2,8 @@
 """Fuzzers. Of the receive paths: a bounded number of frames over each link finds nothing in the
 kernel that is shipped, and soon finds the bug in one that was built with it. Of what the host side
 reads: the ring of a pair, requests to join, the messages that bring bells, the plan and the texts
-in it, the connections that a stack's kernel lists. Of what served programs do: their ring, with the kernel that is shipped and with the one
-with the bug, and messages to their servants."""
+in it, the connections that a stack's kernel lists. Of what served programs do: their ring, with
+the kernel that is shipped and with the one with the bug, and messages to their servants."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from topology.leftovers import Leftovers
-from topology.namespace import Namespace
+from topology.namespace import Namespace, Word
 from topology.process import DEADLINE, Process, eventually, run
 from topology.side import GUISE, PYTHON, GuiseSide, wait_until_says
 
@@ -121,7 +121,7 @@ def ask(client: socket.socket, start: int) -> dict[str, Any]:
 def crowd(run_dir: Path, pairs: int, *options: str, then: str = HOLD) -> Iterator[Stack]:
     env = {"GUISE_RUNDIR": str(run_dir)}
     command = [PYTHON, "-c", CROWD + then, str(pairs)]
-    words = [GUISE, "run", "--link", "none", *options, "--", *command]
+    words: list[Word] = [GUISE, "run", "--link", "none", *options, "--", *command]
     with Process(words, stdin=-1, env=env) as process:
         wait_until_says(process, "ready")
         yield Stack(run_dir, process)
@@ -286,11 +286,10 @@ def test_connections_that_come_and_go_between_pages_do_no_harm(run_dir: Path) ->
     "cursor", ["", "x", "-1", "1x", "+1", " 1", "0x10", "9" * 19, "9" * 40, "1.5", "\x1b[2J", "0 0"]
 )
 def test_garbage_as_a_cursor_is_refused_with_a_sentence(run_dir: Path, cursor: str) -> None:
-    with crowd(run_dir, 1) as stack:
-        with stack.connect() as client:
-            answer = say(client, f"connections {cursor}")
-            assert answer.startswith("error connections: expected 0, or the number"), answer
-            assert len(ask(client, 0)["connections"]) == 2
+    with crowd(run_dir, 1) as stack, stack.connect() as client:
+        answer = say(client, f"connections {cursor}")
+        assert answer.startswith("error connections: expected 0, or the number"), answer
+        assert len(ask(client, 0)["connections"]) == 2
 
 
 def test_a_list_goes_on_where_it_was_and_nowhere_else(run_dir: Path) -> None:
