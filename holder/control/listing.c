@@ -4,11 +4,17 @@
  * a client asks for the page from 0 on, and each page says from which number the next begins. A
  * listing is one client's, and goes on where its last page ended: the place is in the stack's
  * kernel (lib/setup/nl_dump.c), so that a page costs the same wherever it is, and the list is
- * never in memory as a whole. Any other number than 0 and the next is refused.
+ * never in memory as a whole, apart from the cookies below. Any other number than 0 and the next is refused.
  *
  * It is four dumps, one after the other: of MPTCP and TCP connections, each over IPv4 and IPv6. A
  * connection of Multipath TCP and its subflows are rows of their own, which the client joins by
  * their token.
+ *
+ * The kernel keeps its place in a dump as a number within a chain of its table. When a connection of
+ * that chain ends between two pieces, the next is passed over, although it stays. So there is a
+ * second round of the same dumps, which adds those that the first has not seen; what it has is
+ * known by cookies. That a connection is passed over twice is possible, and unlikely. One that
+ * is seen twice in a round is given twice, and the client takes one.
  *
  * The name of an interface is that to which the socket is bound, or which has its local address;
  * addresses are looked up once, when the list begins.
@@ -52,7 +58,8 @@ static const struct {
 	{ AF_INET6, IPPROTO_TCP },
 };
 
-#define PARTS (sizeof(parts) / sizeof(parts[0]))
+#define PARTS  (sizeof(parts) / sizeof(parts[0]))
+#define ROUNDS 2
 
 void listing_init(struct listing *l)
 {
@@ -64,6 +71,7 @@ void listing_end(struct listing *l)
 {
 	guise_nl_dump_end(&l->dump);
 	free(l->places);
+	free(l->cookies);
 	listing_init(l);
 }
 
@@ -225,27 +233,55 @@ void listing_row(FILE *out, const struct guise_connection *c, const char *interf
 	putc('}', out);
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Whether a connection is new: 1, 0 or -errno with a sentence. */
+static int note(struct listing *l, uint64_t cookie)
+{
+	const size_t n = l->n_cookies;
+	uint64_t *more;
+
+	if (l->part >= PARTS)
+		return !n || !bsearch(&cookie, l->cookies, n, sizeof(cookie), by_number);
+	/* There is room up to the next power of two. */
+	if (!(n & (n - 1))) {
+		more = reallocarray(l->cookies, n ? 2 * n : 1, sizeof(cookie));
+		if (!more)
+			return guise_fail(ENOMEM, "out of memory for the list of connections");
+		l->cookies = more;
+	}
+	l->cookies[l->n_cookies++] = cookie;
+	return 1;
+}
+
 /* The next connection: 1, 0 at the end of all, or -errno with a sentence. */
 static int next_connection(struct listing *l, struct guise_stack *s, struct guise_connection *c)
 {
 	const struct nlmsghdr *h;
-	int err;
+	int err, new;
 
-	while (l->part < PARTS) {
-		const int protocol = parts[l->part].protocol;
+	for (; l->part < ROUNDS * PARTS; l->part++) {
+		const int family = parts[l->part % PARTS].family;
+		const int protocol = parts[l->part % PARTS].protocol;
 
-		if (l->dump.fd < 0) {
-			err = guise_connections_begin(&l->dump, s, parts[l->part].family, protocol);
-			if (err)
-				return err;
+		if (l->part == PARTS && l->dump.fd < 0 && l->n_cookies)
+			qsort(l->cookies, l->n_cookies, sizeof(*l->cookies), by_number);
+		err = l->dump.fd < 0 ? guise_connections_begin(&l->dump, s, family, protocol) : 0;
+		while (!err && (h = guise_nl_dump_next(&l->dump, &err))) {
+			if (!guise_connection_parse(h, protocol == IPPROTO_MPTCP, c))
+				continue;
+			new = note(l, c->cookie);
+			if (new)
+				return new;
 		}
-		while ((h = guise_nl_dump_next(&l->dump, &err)))
-			if (guise_connection_parse(h, protocol == IPPROTO_MPTCP, c))
-				return 1;
 		/* A kernel may have been built without MPTCP, or without IPv6. */
 		if (err && err != -ENOENT && err != -ENOPROTOOPT)
 			return err;
-		l->part++;
 	}
 	return 0;
 }

@@ -19,6 +19,8 @@ struct listing {
 	uint64_t given;    /* connections, in the pages so far */
 	struct place *places;
 	size_t n_places;
+	uint64_t *cookies; /* of the first round */
+	size_t n_cookies;
 };
 
 void listing_init(struct listing *l);
