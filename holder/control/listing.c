@@ -3,15 +3,15 @@
  * The list of a stack's connections for the control socket. It may be long, and it comes in pages:
  * a client asks for the page from 0 on, and each page says from which number the next begins. A
  * listing is one client's, and goes on where its last page ended: the place is in the stack's
- * kernel (lib/setup/nl_dump.c), so that a page costs the same wherever it is, and the list is
- * never in memory as a whole, apart from the cookies below. Any other number than 0 and the next is refused.
+ * kernel (lib/setup/nl_dump.c), so that a page costs the same wherever it is, and of the list
+ * only the cookies are kept (below). Any other number than 0 and the next is refused.
  *
  * It is four dumps, one after the other: of MPTCP and TCP connections, each over IPv4 and IPv6. A
  * connection of Multipath TCP and its subflows are rows of their own, which the client joins by
  * their token.
  *
- * The kernel keeps its place in a dump as a number within a chain of its table. When a connection of
- * that chain ends between two pieces, the next is passed over, although it stays. So there is a
+ * The kernel keeps its place in a dump as a number within a chain of its table. When a connection
+ * of that chain ends between two pieces, the next is passed over, although it stays. So there is a
  * second round of the same dumps, which adds those that the first has not seen; what it has is
  * known by cookies. That a connection is passed over twice is possible, and unlikely. One that
  * is seen twice in a round is given twice, and the client takes one.
