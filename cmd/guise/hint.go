@@ -17,6 +17,7 @@ var otherWords = []struct {
 }{
 	{[]string{"list", "ps", "status", "stat", "show", "stacks", "top"}, "guise ls lists the stacks"},
 	{[]string{"inspect", "info"}, "guise ls --json says what is known of each stack"},
+	{[]string{"connections", "connection", "subflows", "sockets", "netstat"}, "guise ls -c lists the connections of stacks, and their subflows"},
 	{[]string{"stop", "kill", "rm", "remove", "delete", "destroy", "end", "halt", "shutdown", "quit"}, "guise down STACK ends a stack"},
 	{[]string{"create", "start", "new", "add", "make", "launch"},
 		"guise up FILE starts a stack that stays, guise run -- CMD a program on a stack of its own"},
