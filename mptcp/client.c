@@ -27,7 +27,8 @@
 #define ANSWER_MOST (BODY + HEAD_MOST + REPORT_MOST)
 #define QUIET       1.0 /* seconds after which an answer without a known length is whole */
 #define SPEAKS      3.0 /* seconds within which a peer that says something says it */
-#define SETTLE_MOST 5   /* times the time to settle */
+#define SETTLE_MOST 5	 /* times the time to settle */
+#define SEND_MOST   60.0 /* seconds beside the patience, for a peer that takes little by little */
 
 struct client {
 	const struct question *q;
@@ -127,7 +128,7 @@ static bool connect_to(struct client *c)
 
 static bool send_all(struct client *c, const char *bytes, size_t n)
 {
-	double end = now_seconds() + c->q->patience;
+	double end = now_seconds() + c->q->patience, last = end + SEND_MOST;
 
 	while (n) {
 		ssize_t sent = send(c->fd, bytes, n, MSG_NOSIGNAL);
@@ -139,7 +140,7 @@ static bool send_all(struct client *c, const char *bytes, size_t n)
 			end = now_seconds() + c->q->patience;
 		} else if (errno != EAGAIN && errno != EINTR) {
 			return broke(c, errno);
-		} else if (now_seconds() > end) {
+		} else if (now_seconds() > end || now_seconds() > last) {
 			return broke(c, ETIMEDOUT);
 		} else {
 			wait_for(c, POLLOUT, 0.1);

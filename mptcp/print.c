@@ -143,8 +143,6 @@ static void put_report(FILE *out, const struct report *r)
 	fprintf(out, "%d", r->n_subflows);
 	put_key(out, "bytes");
 	fprintf(out, "%" PRIu64, r->bytes);
-	put_key(out, "kernel");
-	put_text(out, r->kernel);
 	putc('}', out);
 }
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #define VERSION 1
 
@@ -16,18 +15,8 @@ static const char *const protocols[] = { [TCP] = "tcp",
 					 [FALLBACK] = "fallback",
 					 [MPTCP] = "mptcp" };
 
-static void copy_kernel(char kernel[32], const char *release)
-{
-	size_t n = strspn(release, "0123456789.abcdefghijklmnopqrstuvwxyz"
-				   "ABCDEFGHIJKLMNOPQRSTUVWXYZ-+_~");
-
-	snprintf(kernel, 32, "%.*s", (int)(n < 31 ? n : 31), release);
-}
-
 void report_make(struct report *r, int fd, const struct state *s, const struct flow *flow)
 {
-	struct utsname u;
-
 	memset(r, 0, sizeof(*r));
 	r->protocol = !s->mptcp ? TCP : s->fallback ? FALLBACK : MPTCP;
 	r->from = address_remote(fd);
@@ -36,8 +25,6 @@ void report_make(struct report *r, int fd, const struct state *s, const struct f
 		r->local[i] = s->subflow[i].local;
 		r->remote[i] = s->subflow[i].remote;
 	}
-	if (!uname(&u))
-		copy_kernel(r->kernel, u.release);
 	if (!flow)
 		return;
 	if (flow->syn.with || flow->syn.without)
@@ -101,7 +88,7 @@ size_t report_write(const struct report *r, char text[REPORT_MOST])
 	for (int i = 0; i < r->n_subflows; i++)
 		put(&t, "subflow %s %s\n", address_text(&r->local[i], one),
 		    address_text(&r->remote[i], other));
-	put(&t, "bytes %" PRIu64 "\nkernel %s\n", r->bytes, r->kernel);
+	put(&t, "bytes %" PRIu64 "\n", r->bytes);
 	return t.n;
 }
 
@@ -175,8 +162,6 @@ static bool read_line(struct report *r, char *line)
 		read_subflow(r, line);
 	else if (!strcmp(name, "bytes"))
 		r->bytes = strtoull(line, NULL, 10);
-	else if (!strcmp(name, "kernel"))
-		copy_kernel(r->kernel, line);
 	return true;
 }
 

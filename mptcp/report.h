@@ -12,7 +12,6 @@
  *	out dss				and that went
  *	subflow LOCAL REMOTE		each
  *	bytes 65536			of data that came
- *	kernel 6.12.1
  */
 #ifndef GUISE_MPTCP_REPORT_H
 #define GUISE_MPTCP_REPORT_H
@@ -36,7 +35,6 @@ struct report {
 	uint64_t bytes;
 	int n_subflows;
 	struct address local[STATE_SUBFLOWS], remote[STATE_SUBFLOWS];
-	char kernel[32];
 };
 
 /* flow: NULL when nothing was seen on the wire */

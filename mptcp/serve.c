@@ -287,6 +287,37 @@ static int complain(const char *what, const char *address, const char *port, int
 	return status;
 }
 
+/* Where the kernel makes no socket of Multipath TCP, plain TCP: the other end is told so. */
+static int open_socket(int family)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_MPTCP);
+
+	if (fd >= 0 || errno == EAFNOSUPPORT)
+		return fd;
+	fprintf(stderr,
+		"guise: check-mptcp: this kernel makes no socket of Multipath TCP (%s), so plain "
+		"TCP answers; is sysctl net.mptcp.enabled 1?\n",
+		strerror(errno));
+	return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+}
+
+static int listen_on(const struct addrinfo *a, bool both)
+{
+	int on = 1, off = 0, fd = open_socket(a->ai_family), err;
+
+	if (fd < 0)
+		return fd;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (both)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (!bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, SOMAXCONN))
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
 /* A listener of both families, or of IPv4 where there is no IPv6. */
 static int open_listener(const char *address, const char *port)
 {
@@ -294,24 +325,13 @@ static int open_listener(const char *address, const char *port)
 				  .ai_family = address ? AF_UNSPEC : AF_INET6,
 				  .ai_socktype = SOCK_STREAM };
 	struct addrinfo *a;
-	int on = 1, off = 0, fd, err;
+	int fd;
 
 	if (getaddrinfo(address, port, &hints, &a)) {
 		errno = EINVAL;
 		return -1;
 	}
-	fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_MPTCP);
-	if (fd >= 0) {
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		if (!address)
-			setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-		if (bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, SOMAXCONN)) {
-			err = errno;
-			close(fd);
-			errno = err;
-			fd = -1;
-		}
-	}
+	fd = listen_on(a, !address);
 	freeaddrinfo(a);
 	if (fd < 0 && !address && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
 		return open_listener("0.0.0.0", port);
@@ -339,12 +359,8 @@ int serve(const char *address, const char *port, bool as_json)
 	for (int i = 0; i < CLIENTS; i++)
 		s.client[i].fd = -1;
 	s.listener = open_listener(address, port);
-	if (s.listener < 0) {
-		if (errno == EPROTONOSUPPORT || errno == ENOPROTOOPT)
-			return complain("this kernel makes no socket of Multipath TCP for", address,
-					port, FAILED);
+	if (s.listener < 0)
 		return complain("cannot listen at", address, port, USAGE);
-	}
 	s.signals = open_signals();
 	if (s.signals < 0)
 		return complain("no signalfd for", address, port, FAILED);

@@ -48,6 +48,14 @@ static int ask(int fd, int option, struct array *head, size_t whole, size_t elem
 	return head->n < STATE_SUBFLOWS ? (int)head->n : STATE_SUBFLOWS;
 }
 
+/* The kernel lists those that wait for an answer to their SYN as well. */
+static bool is_open(uint8_t state)
+{
+	enum { SYN_SENT = 2, SYN_RECV = 3, CLOSED = 7 };
+
+	return state != SYN_SENT && state != SYN_RECV && state != CLOSED;
+}
+
 static void read_subflows(struct state *s, int fd)
 {
 	struct {
@@ -65,18 +73,22 @@ static void read_subflows(struct state *s, int fd)
 	n = ask(fd, SUBFLOW_ADDRS, &a.head, sizeof(a), sizeof(a.element[0]));
 	m = ask(fd, TCPINFO, &t.head, sizeof(t), sizeof(t.element[0]));
 	for (int i = 0; i < n; i++) {
-		struct subflow *f = &s->subflow[i];
+		struct subflow *f = &s->subflow[s->n_subflows];
+		const struct tcp_info *info = &t.element[i];
+		bool known = n == m; /* else one came or went in between */
 
+		if (known && !is_open(info->tcpi_state))
+			continue;
+		s->n_subflows++;
 		f->local = address_of(&a.element[i].local);
 		f->remote = address_of(&a.element[i].remote);
-		if (n != m) /* one came or went in between */
+		if (!known)
 			continue;
-		f->sent = t.element[i].tcpi_bytes_acked;
-		f->received = t.element[i].tcpi_bytes_received;
-		f->rtt_us = t.element[i].tcpi_rtt;
-		f->retransmits = t.element[i].tcpi_total_retrans;
+		f->sent = info->tcpi_bytes_acked;
+		f->received = info->tcpi_bytes_received;
+		f->rtt_us = info->tcpi_rtt;
+		f->retransmits = info->tcpi_total_retrans;
 	}
-	s->n_subflows = n > 0 ? n : 0;
 }
 
 static void read_tcp(struct state *s, int fd)

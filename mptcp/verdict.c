@@ -306,7 +306,7 @@ static void say_data(struct teller *t, const struct evidence *e)
 		say(t, "Data went over it; %u segments came and %u went without a mapping.",
 		    f->in.unmapped, f->out.unmapped);
 	if (e->reported)
-		say(t, "The other end (Linux %s) says the same%s.", e->report.kernel,
+		say(t, "The other end says the same%s.",
 		    e->seen && f->answer.key && f->answer.key == e->report.answer.key
 			    ? ", and has the same key"
 			    : "");
