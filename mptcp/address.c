@@ -71,12 +71,17 @@ bool address_read(struct address *a, const char *text)
 		text++;
 		length -= 2;
 	}
-	if (*end || port > 65535 || length >= sizeof(host))
+	if (*end || port > 65535 || length >= sizeof(host)) {
+		a->family = 0;
 		return false;
+	}
 	memcpy(host, text, length);
 	host[length] = '\0';
 	a->port = (uint16_t)port;
-	return inet_pton(a->family == 4 ? AF_INET : AF_INET6, host, a->bytes) == 1;
+	if (inet_pton(a->family == 4 ? AF_INET : AF_INET6, host, a->bytes) == 1)
+		return true;
+	*a = (struct address){ 0 };
+	return false;
 }
 
 struct address address_local(int fd)

@@ -25,9 +25,9 @@
 
 #define BODY        65536
 #define ANSWER_MOST (BODY + HEAD_MOST + REPORT_MOST)
-#define QUIET       1.0 /* seconds after which an answer without a known length is whole */
-#define SPEAKS      3.0 /* seconds within which a peer that says something says it */
-#define SETTLE_MOST 5	 /* times the time to settle */
+#define QUIET       1.0  /* seconds after which an answer without a known length is whole */
+#define SPEAKS      3.0  /* seconds within which a peer that says something says it */
+#define SETTLE_MOST 5    /* times the time to settle */
 #define SEND_MOST   60.0 /* seconds beside the patience, for a peer that takes little by little */
 
 struct client {

@@ -76,6 +76,15 @@ static enum verdict why_not_whole(const struct evidence *e)
 	return r->protocol == MPTCP ? IS_MPTCP : STRIPPED_LATER;
 }
 
+/* A connection that broke, and was told before that Multipath TCP cannot go on. */
+static bool lost_its_options(const struct evidence *e)
+{
+	const struct stream *in = &e->flow.in, *out = &e->flow.out;
+
+	return e->seen && e->flow.answer.capable && e->flow.answer.version == SPOKEN &&
+	       (in->unmapped || ((in->has | out->has) & (1 << MP_FAIL | 1 << MP_INFINITE)));
+}
+
 enum verdict verdict_of(const struct evidence *e)
 {
 	switch (e->outcome) {
@@ -89,7 +98,7 @@ enum verdict verdict_of(const struct evidence *e)
 	case UNREACHABLE:
 		return NO_ANSWER;
 	case BROKE:
-		return CONNECTION_BROKE;
+		return lost_its_options(e) ? STRIPPED_LATER : CONNECTION_BROKE;
 	default:
 		return e->state.mptcp && !e->state.fallback ? why_not_whole(e) : why_plain(e);
 	}
@@ -121,7 +130,11 @@ void verdict_headline(const struct evidence *e, enum verdict v, char *text, size
 		[CONNECTION_BROKE] = "the connection broke before it could be judged",
 	};
 
-	if (v != IS_MPTCP)
+	if (v == STRIPPED_LATER && e->outcome == BROKE)
+		snprintf(text, size,
+			 "%s: Multipath TCP broke after its handshake, and the connection with it",
+			 e->host);
+	else if (v != IS_MPTCP)
 		snprintf(text, size, "%s: %s", e->host, meanings[v]);
 	else if (paths(e) > 1)
 		snprintf(text, size, "%s: Multipath TCP%s, over %d paths", e->host,
@@ -201,6 +214,11 @@ static void say_later(struct teller *t, const struct evidence *e)
 	const struct report *r = &e->report;
 
 	say_what_ended_it(t, e);
+	if (e->outcome == BROKE) {
+		say(t, "So something between strips options from segments behind the handshake, or "
+		       "rewrites data.");
+		return;
+	}
 	if (!e->reported) {
 		say(t, "So options are stripped from segments behind the handshake, or data is "
 		       "rewritten. guise check-mptcp --serve at the other end could say which.");
@@ -379,6 +397,8 @@ void verdict_sentences(const struct evidence *e, enum verdict v,
 		return;
 	case STRIPPED_LATER:
 		say_handshake(&t, e);
+		if (e->outcome == BROKE)
+			say(&t, "It ended with: %s.", strerror(e->error));
 		say_later(&t, e);
 		say_seen_as(&t, e);
 		break;
