@@ -190,12 +190,16 @@ static bool receive(struct client *c)
 	return true;
 }
 
+/* The last that came whole counts. */
 static void take_report(struct client *c)
 {
 	int at = head_read(&c->head, c->answer, c->n);
+	struct report now;
 
-	if (at > 0 && c->head.ours)
-		c->e->reported = report_read(&c->e->report, c->answer + at, c->n - (size_t)at);
+	if (at <= 0 || !c->head.ours || !report_read(&now, c->answer + at, c->n - (size_t)at))
+		return;
+	c->e->reported = true;
+	c->e->report = now;
 }
 
 static bool ask_for_page(struct client *c)

@@ -81,7 +81,7 @@ int main(void)
 	e.state.fallback = true;
 	e.flow.in.has = 1 << MP_FAIL;
 	e.flow.out.has = 1 << MP_INFINITE;
-	is(STRIPPED_LATER, 1, "fell back", "MP_FAIL came");
+	is(STRIPPED_LATER, 1, "fell back", "MP_FAIL came from");
 	is(STRIPPED_LATER, 1, "fell back", "infinite mapping");
 	e.outcome = BROKE;
 	e.error = ECONNRESET;

@@ -140,6 +140,14 @@ def test_text_says_that_there_is_one_path(single: Check, server: Process) -> Non
     assert "  10.77.2.2:" in said
 
 
+def test_ipv6(single: Check, server: Process) -> None:
+    single.near.ip("-6", "route", "add", "default", "via", "fd77:0:0:1::1")
+    answer = single.json(where=f"[fd77:0:0:1::2]:{PORT}")
+    assert answer["verdict"] == "mptcp"
+    assert answer["subflows"][0]["remote"] == f"[fd77:0:0:1::2]:{PORT}"
+    assert answer["syn"] == answer["peer"]["syn"] == {"mp_capable": True, "version": 1}
+
+
 @pytest.mark.parametrize(
     ("rule", "verdict", "words"),
     [
@@ -175,6 +183,17 @@ def test_option_stripped_in_the_middle_is_no_multipath_tcp(check: Check, server:
     assert answer["verdict"] in ("stripped-later", "broke"), finished
     assert finished.status == (1 if answer["verdict"] == "stripped-later" else 6)
     assert "dss" in answer["options_received"]
+
+
+def test_middlebox_that_rewrites_data_is_found_by_the_checksum(
+    single: Check, server: Process
+) -> None:
+    """One packet of the body, with TCP's own checksum put right."""
+    rule = "ip daddr 10.77.1.2 meta length > 800 limit rate 1/hour burst 1 packets @th,960,16 set 0"
+    with middlebox(single.far, rule):
+        answer = single.json("--sysctl", "net.mptcp.checksum_enabled=1", status=1)
+    assert answer["verdict"] == "stripped-later"
+    assert "MP_FAIL" in sentence(answer, "do not fit their checksum")
 
 
 def test_syn_with_the_option_that_is_dropped(check: Check, server: Process) -> None:
