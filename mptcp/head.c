@@ -48,7 +48,7 @@ static bool read_field(struct head *h, const char *line)
 			return false;
 		h->length = strtoull(v, NULL, 10);
 		h->says_length = true;
-	} else if ((v = value(line, "Transfer-Encoding"))) {
+	} else if (value(line, "Transfer-Encoding")) {
 		return h->answer; /* whose body has a length that is not known */
 	} else if ((v = value(line, "Connection"))) {
 		if (!strcasecmp(v, "close"))

@@ -268,12 +268,14 @@ static void turn(struct server *s)
 	now = now_seconds();
 	for (int i = 0; i < CLIENTS; i++) {
 		struct client *c = &s->client[i];
+		bool stays;
 
 		if (c->fd < 0)
 			continue;
-		if (p[3 + i].revents && !(has_to_say(c) ? speak(s, c) : hear(s, c)))
-			drop(s, c);
-		else if (now - c->began > TIME || now - c->last > IDLE)
+		stays = now - c->began < TIME && now - c->last < IDLE;
+		if (stays && p[3 + i].revents)
+			stays = has_to_say(c) ? speak(s, c) : hear(s, c);
+		if (!stays)
 			drop(s, c);
 	}
 	if (p[1].revents)

@@ -189,11 +189,12 @@ static void say_what_ended_it(struct teller *t, const struct evidence *e)
 	if (!e->seen)
 		return;
 	if ((in->has | out->has) & 1 << MP_FAIL)
-		say(t, "MP_FAIL %s: bytes came that do not fit their checksum or mapping, as when a "
-		       "middlebox rewrites data.",
-		    !(in->has & 1 << MP_FAIL)  ? "was sent" :
-		    !(out->has & 1 << MP_FAIL) ? "came from the other end" :
-						 "went in both directions");
+		say(t,
+		    "MP_FAIL %s: bytes came that do not fit their checksum or mapping, as when a "
+		    "middlebox rewrites data.",
+		    !(in->has & 1 << MP_FAIL)    ? "was sent"
+		    : !(out->has & 1 << MP_FAIL) ? "came from the other end"
+						 : "went in both directions");
 	if ((in->has | out->has) & 1 << MP_INFINITE)
 		say(t, "An infinite mapping was seen: from there on it is TCP for good.");
 	if (in->unmapped)

@@ -267,7 +267,7 @@ def test_refused_no_answer_and_unknown_name(single: Check) -> None:
 
 
 def test_host_is_checked_and_told_where_it_has_none(check: Check, server: Process) -> None:
-    words = [GUISE, "check-mptcp", "--host", "--json", f"10.77.1.2:{PORT}"]
+    words: list[Word] = [GUISE, "check-mptcp", "--host", "--json", f"10.77.1.2:{PORT}"]
     answer = json.loads(check.far.run(*words).expect().text)
     assert answer["verdict"] == "mptcp"
     assert [path["local"].split(":")[0] for path in answer["subflows"]] == ["10.77.1.1"]
@@ -281,9 +281,9 @@ def test_host_is_checked_and_told_where_it_has_none(check: Check, server: Proces
 
 def test_without_rights_the_socket_alone_is_asked(check: Check) -> None:
     """And the other end tells less: neither may see packets."""
-    drop = ["setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"]
-    serve = [*drop, GUISE, "check-mptcp", "--host", "--serve", str(PORT)]
-    ask = [*drop, GUISE, "check-mptcp", "--host", "--json", f"10.77.1.2:{PORT}"]
+    drop: list[Word] = ["setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"]
+    serve: list[Word] = [*drop, GUISE, "check-mptcp", "--host", "--serve", str(PORT)]
+    ask: list[Word] = [*drop, GUISE, "check-mptcp", "--host", "--json", f"10.77.1.2:{PORT}"]
     with check.near.start(*serve) as server:
         wait_until_says(server, "listening")
         assert "CAP_NET_RAW" in server.said().errors
@@ -298,7 +298,7 @@ def test_stack_serves_and_a_named_stack_asks(check: Check, tmp_path: Path) -> No
     environment = check.side.environment()
     with check.far.start(*check.side.command(*serve), env=environment) as server:
         wait_until_says(server, "listening")
-        words = [GUISE, "check-mptcp", "--host", "--json", f"10.77.2.2:{PORT}"]
+        words: list[Word] = [GUISE, "check-mptcp", "--host", "--json", f"10.77.2.2:{PORT}"]
         answer = json.loads(check.far.run(*words).expect().text)
     assert answer["verdict"] == "mptcp"
     config = tmp_path / "asks.toml"
@@ -344,7 +344,14 @@ def test_strangers_do_not_keep_others_from_an_answer(single: Check, server: Proc
     assert server.running()
 
 
-HEAD = b"HTTP/1.1 200 OK\r\nServer: guise-check-mptcp\r\n"
+FIRST = b"guise-check-mptcp 1\n"
+
+
+def ours(body: bytes, length: int | None = None) -> bytes:
+    """As guise check-mptcp --serve answers, perhaps with another length."""
+    length = len(body) if length is None else length
+    head = f"HTTP/1.1 200 OK\r\nServer: guise-check-mptcp\r\nContent-Length: {length}\r\n\r\n"
+    return head.encode() + body
 
 
 def says(*pieces: bytes) -> Callable[[socket.socket], None]:
@@ -367,13 +374,13 @@ def talks_for_ever(connection: socket.socket) -> None:
     [
         talks_for_ever,
         says(bytes(range(256)) * 40),
-        says(HEAD + b"Content-Length: 999999999\r\n\r\nguise-check-mptcp 1\n" + b"subflow x\n" * 9000),
-        says(HEAD + b"Content-Length: 60\r\n\r\n", b"guise-check-mptcp 1\nprotocol mptcp\n\x1b[2J"),
-        says(HEAD + b"Content-Length: 46\r\n\r\n" + b"guise-check-mptcp 1\nkernel \x1b]0;x\a\nsyn capable\n"),
+        says(ours(FIRST + b"subflow x\n" * 9000, 999_999_999)),
+        says(ours(FIRST, 100), b"protocol mptcp\n\x1b[2J"),
+        says(ours(FIRST + b"from \x1b]0;x\a\nsyn capable \x1b[2J\nsubflow \x1b[2J 1.1.1.1:1\n")),
         says(),
     ],
     ids=["endless", "bytes", "too-long", "cut", "escapes", "nothing"],
-)  # fmt: skip
+)
 def test_answers_of_any_kind_end_in_bounded_time_and_say_nothing_raw(
     single: Check, talk: Callable[[socket.socket], None]
 ) -> None:

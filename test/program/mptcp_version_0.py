@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A peer that speaks Multipath TCP of version 0 (RFC 6824) alone, as the kernels of multipath-tcp.org
-did: it answers a SYN of any version with its own.
+"""A peer that speaks Multipath TCP of version 0 (RFC 6824) alone, as the kernels of
+multipath-tcp.org did: it answers a SYN of any version with its own.
 
 mptcp_version_0.py DEVICE ADDRESS   reads and writes whole packets of a tun device of the namespace
 
