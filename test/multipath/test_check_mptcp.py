@@ -31,6 +31,7 @@ pytestmark = pytest.mark.skipif(
     not Path("/proc/sys/net/mptcp/enabled").exists(), reason="the host's kernel has no MPTCP"
 )
 
+IPPROTO_MPTCP = 262
 PORT = 5080
 NAT = "a NAT between translates"
 # Which segments lose the option, for nft.
@@ -254,6 +255,58 @@ def test_peer_of_version_0(single: Check) -> None:
     assert answer["answer"] == {"mp_capable": True, "version": 0}
     sentence(answer, "RFC 6824")
     assert answer["bytes_received"] > 0
+
+
+def pump(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+
+@pytest.mark.parametrize(
+    ("onward", "words"),
+    [(IPPROTO_MPTCP, "saw different keys"), (0, "answers in its place")],
+    ids=["mptcp", "tcp"],
+)
+def test_proxy_in_between_is_not_end_to_end(
+    single: Check, server: Process, onward: int, words: str
+) -> None:
+    """It takes the connections to that port, has Multipath TCP with this side, and goes on with
+    a connection of its own."""
+    nat = f"ip daddr 10.77.1.2 tcp dport {PORT} redirect to :6080"
+    ruleset = (
+        f"table ip proxy {{\nchain in {{\ntype nat hook prerouting priority -110\n{nat}\n}}\n}}"
+    )
+    with contextlib.ExitStack() as sockets:
+        with single.far.entered():
+            listener, there = (
+                sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol))
+                for protocol in (IPPROTO_MPTCP, onward)
+            )
+        listener.bind(("0.0.0.0", 6080))
+        listener.listen()
+        listener.settimeout(DEADLINE)
+
+        def serve() -> None:
+            here, _ = listener.accept()
+            there.connect(("10.77.1.2", PORT))
+            back = threading.Thread(target=pump, args=(there, here))
+            back.start()
+            with here:
+                pump(here, there)
+                back.join()
+
+        proxy = threading.Thread(target=serve)
+        proxy.start()
+        single.far.run("nft", "-f", "-", stdin=ruleset.encode()).expect()
+        try:
+            answer = single.json(status=1)
+        finally:
+            single.far.run("nft", "delete table ip proxy").expect()
+        proxy.join()
+    assert answer["verdict"] == "not-end-to-end"
+    sentence(answer, words)
 
 
 def test_refused_no_answer_and_unknown_name(single: Check) -> None:
