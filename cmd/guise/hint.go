@@ -26,6 +26,7 @@ var otherWords = []struct {
 	{[]string{"strace", "gdb", "debug", "trace"}, "guise detach PID lets a debugger at a program on a stack; guise run -- strace CMD needs no such thing"},
 	{[]string{"dump", "sniff", "pcap"}, "guise capture STACK writes a stack's packets"},
 	{[]string{"check", "diagnose", "test", "verify"}, "guise doctor says what this machine allows"},
+	{[]string{"mptcp", "multipath", "mptcpize"}, "guise run --mptcp -- CMD gives a program Multipath TCP, guise check-mptcp HOST says whether that works"},
 	{[]string{"init", "install", "uninstall"}, "guise setup makes a tap for a user, and --undo takes it away"},
 	{[]string{"netem", "delay"}, "guise path is a path with delay and loss; guise run --netem impairs what one stack sends"},
 	{[]string{"version"}, "guise --version says it"},

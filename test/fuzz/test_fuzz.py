@@ -4,7 +4,7 @@ kernel that is shipped, and soon finds the bug in one that was built with it. Of
 reads: the ring of a pair, requests to join, the messages that bring bells and links, the plan and
 the texts in it, the connections that a stack's kernel lists. Of what served programs do: their
 ring, with the kernel that is shipped and with the one with the bug, and messages to their
-servants."""
+servants. Of what the other end of guise check-mptcp says."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ PLAN_FUZZ = BUILD / "unit" / "fuzz" / "plan_fuzz"
 WARDEN_FUZZ = BUILD / "unit" / "fuzz" / "warden_fuzz"
 CONNECTION_FUZZ = BUILD / "unit" / "fuzz" / "connection_fuzz"
 NAMES_FUZZ = BUILD / "unit" / "fuzz" / "names_fuzz"
+MPTCP_FUZZ = BUILD / "unit" / "fuzz" / "mptcp_fuzz"
 KERNEL = BUILD / "guise-kernel"
 PLANTED = BUILD / "guise-kernel-planted"
 CANNOT_RUN = 77
@@ -183,6 +184,16 @@ def test_any_answer_may_come_of_the_connections_of_a_stack() -> None:
     assert sum_of["connections"] > 20_000
     assert sum_of["subflows"] > 2_000
     assert sum_of["refused"] > 5_000
+
+
+def test_what_the_other_end_of_check_mptcp_says_may_be_anything() -> None:
+    """Packets, heads of HTTP and reports."""
+    done = run([MPTCP_FUZZ, "--turns", "20000"]).expect()
+    print(done.text)
+    sum_of = sums(done)
+    assert 20_000 > sum_of["segments"] > sum_of["options"] > 5_000
+    assert 20_000 > sum_of["heads"] > 5_000
+    assert 20_000 > sum_of["reports"] == sum_of["same"] > 5_000
 
 
 def test_wrong_usage_names_the_links() -> None:
