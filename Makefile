@@ -5,7 +5,7 @@
 #
 # Each folder is built by one rule, whatever files it has: lib/*/*.c become libguise,
 # preload/ with it libguise-preload.so, holder/ and relay/ with it guise-holder, capture/*.c
-# guise-capture, bench/*.c guise-bench,
+# guise-capture, mptcp/*.c guise-check-mptcp, bench/*.c guise-bench,
 # and each file of examples/, of bench/servers/ and of a folder of test/ a program. X_test.c beside
 # X.c is a unit test: a program that is built with the sanitizers and run by `make check`.
 
@@ -37,12 +37,14 @@ preload_sources := $(filter-out %_test.c,$(wildcard preload/*.c preload/*/*.c))
 relay_sources := $(filter-out %_test.c,$(wildcard relay/*.c))
 holder_sources := $(filter-out %_test.c,$(wildcard holder/*.c holder/*/*.c)) $(relay_sources)
 capture_sources := $(filter-out %_test.c,$(wildcard capture/*.c))
+mptcp_sources := $(filter-out %_test.c,$(wildcard mptcp/*.c))
 bench_sources := $(wildcard bench/*.c)
 lib_tests := $(wildcard lib/*/*_test.c)
 preload_tests := $(wildcard preload/*_test.c preload/*/*_test.c)
 holder_tests := $(wildcard holder/*_test.c holder/*/*_test.c)
 relay_tests := $(wildcard relay/*_test.c)
 capture_tests := $(wildcard capture/*_test.c)
+mptcp_tests := $(wildcard mptcp/*_test.c)
 fuzzers := $(wildcard fuzz/*_fuzz.c)
 fuzz_sources := $(filter-out $(fuzzers),$(wildcard fuzz/*.c)) # what fuzzers share
 go_sources := $(if $(wildcard cmd/guise/*.go),go.mod go.sum $(shell find cmd internal -type f))
@@ -52,6 +54,7 @@ programs := \
 	$(if $(preload_sources),$(BUILD)/libguise-preload.so) \
 	$(if $(holder_sources),$(BUILD)/guise-holder) \
 	$(if $(capture_sources),$(BUILD)/guise-capture) \
+	$(if $(mptcp_sources),$(BUILD)/guise-check-mptcp) \
 	$(if $(bench_sources),$(BUILD)/guise-bench) \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
@@ -59,7 +62,8 @@ server_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/servers/*.c))
 # (test/isa is compiled by its test, with the kernel's assembler.)
 test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard test/*/*.c))) $(BUILD)/test/redis-server \
 	$(BUILD)/test/unpacked $(server_programs)
-unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(capture_tests))
+unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(capture_tests) \
+	$(mptcp_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
 .PHONY: all fetch fetch-arm64 fetch-bench fetch-check arm64 help check check-all soak bench bench-servers demo fuzz
@@ -175,6 +179,11 @@ $(BUILD)/guise-capture: $(call objects,$(capture_sources)) $(BUILD)/list/capture
 	$(call what,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread $(link_hardening) -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
 
+# It knows nothing of libguise: it comes to a stack as any program does.
+$(BUILD)/guise-check-mptcp: $(call objects,$(mptcp_sources)) $(BUILD)/list/mptcp
+	$(call what,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie $(link_hardening) -o $@ $(filter %.o,$^)
+
 $(BUILD)/guise-bench: $(call objects,$(bench_sources)) $(BUILD)/list/bench $(BUILD)/libguise.a
 	$(call what,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(sanitize) -pie -pthread $(link_hardening) -o $@ $(filter %.o,$^) $(BUILD)/libguise.a
@@ -231,6 +240,9 @@ $(BUILD)/unit/relay.a: $(call test_objects,$(relay_sources)) $(BUILD)/list/relay
 $(BUILD)/unit/capture.a: $(call test_objects,$(capture_sources)) $(BUILD)/list/capture
 	$(make_archive)
 
+$(BUILD)/unit/mptcp.a: $(call test_objects,$(mptcp_sources)) $(BUILD)/list/mptcp
+	$(make_archive)
+
 define link_test
 @mkdir -p $(@D)
 $(call what,LD,$@)
@@ -253,19 +265,22 @@ $(BUILD)/unit/relay/%_test: $(BUILD)/unit/obj/relay/%_test.o $(BUILD)/unit/relay
 $(BUILD)/unit/capture/%_test: $(BUILD)/unit/obj/capture/%_test.o $(BUILD)/unit/capture.a $(BUILD)/unit/libguise.a
 	$(link_test)
 
+$(BUILD)/unit/mptcp/%_test: $(BUILD)/unit/obj/mptcp/%_test.o $(BUILD)/unit/mptcp.a
+	$(link_test)
+
 $(BUILD)/unit/fuzz.a: $(call test_objects,$(fuzz_sources)) $(BUILD)/list/fuzz
 	$(make_archive)
 
 $(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/fuzz.a $(BUILD)/unit/holder.a \
-		$(BUILD)/unit/libguise.a
+		$(BUILD)/unit/mptcp.a $(BUILD)/unit/libguise.a
 	$(link_test)
 
 .SECONDARY:
 
 -include $(patsubst %.o,%.d,$(call objects,$(lib_sources) $(preload_sources) $(holder_sources) $(capture_sources) \
-	$(bench_sources)))
+	$(mptcp_sources) $(bench_sources)))
 -include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources) \
-	$(fuzz_sources)))
+	$(mptcp_sources) $(fuzz_sources)))
 -include $(patsubst %.c,$(BUILD)/unit/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(fuzzers))
 -include $(wildcard $(BUILD)/examples/*.d $(BUILD)/bench/servers/*.d $(BUILD)/test/*/*.d)
 
@@ -383,7 +398,7 @@ manuals := $(to)/share/man/man1/guise.1 $(to)/share/man/man5/guise-config.5
 install: all
 	install -d $(to)/bin $(own_folders) $(dir $(manuals))
 	install -m 755 $(BUILD)/guise $(to)/bin/
-	install -m 755 $(addprefix $(BUILD)/,guise-holder guise-capture guise-bench) $(to)/lib/guise/
+	install -m 755 $(addprefix $(BUILD)/,guise-holder guise-capture guise-check-mptcp guise-bench) $(to)/lib/guise/
 	install -m 644 $(addprefix $(BUILD)/,guise-kernel libguise.so libguise.a libguise-preload.so) \
 		$(to)/lib/guise/
 	install -m 644 include/guise/*.h $(to)/include/guise/

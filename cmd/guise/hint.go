@@ -17,6 +17,7 @@ var otherWords = []struct {
 }{
 	{[]string{"list", "ps", "status", "stat", "show", "stacks", "top"}, "guise ls lists the stacks"},
 	{[]string{"inspect", "info"}, "guise ls --json says what is known of each stack"},
+	{[]string{"connections", "connection", "subflows", "sockets", "netstat"}, "guise ls -c lists the connections of stacks, and their subflows"},
 	{[]string{"stop", "kill", "rm", "remove", "delete", "destroy", "end", "halt", "shutdown", "quit"}, "guise down STACK ends a stack"},
 	{[]string{"create", "start", "new", "add", "make", "launch"},
 		"guise up FILE starts a stack that stays, guise run -- CMD a program on a stack of its own"},
@@ -25,6 +26,7 @@ var otherWords = []struct {
 	{[]string{"strace", "gdb", "debug", "trace"}, "guise detach PID lets a debugger at a program on a stack; guise run -- strace CMD needs no such thing"},
 	{[]string{"dump", "sniff", "pcap"}, "guise capture STACK writes a stack's packets"},
 	{[]string{"check", "diagnose", "test", "verify"}, "guise doctor says what this machine allows"},
+	{[]string{"mptcp", "multipath", "mptcpize"}, "guise run --mptcp -- CMD gives a program Multipath TCP, guise check-mptcp HOST says whether that works"},
 	{[]string{"init", "install", "uninstall"}, "guise setup makes a tap for a user, and --undo takes it away"},
 	{[]string{"netem", "delay"}, "guise path is a path with delay and loss; guise run --netem impairs what one stack sends"},
 	{[]string{"version"}, "guise --version says it"},

@@ -13,7 +13,7 @@ func TestWordsOfOtherToolsAreAnswered(t *testing.T) {
 		"stop": "guise down STACK", "rm": "guise down STACK", "kill": "guise down STACK",
 		"start": "guise up FILE", "create": "guise run -- CMD", "restart": "guise upgrade STACK",
 		"attach": "guise exec STACK -- TOOL", "strace": "guise detach PID", "gdb": "guise detach PID",
-		"ss": "guise exec STACK", "version": "guise --version",
+		"ss": "guise exec STACK", "version": "guise --version", "mptcp": "guise check-mptcp HOST",
 		"dwon": "did you mean down?", "true": "guise run -- true", "frobnicate": "valid are bench, capture, ",
 	} {
 		newGuise(t, word).says(t, 2, `unknown command "`+word+`"; `, part)
@@ -28,7 +28,7 @@ func TestHintsNameCommandsThatAreThere(t *testing.T) {
 	for _, c := range root.Commands() {
 		commands[c.Name()] = true
 	}
-	named := regexp.MustCompile(`guise ([a-z]+)`)
+	named := regexp.MustCompile(`guise ([a-z][a-z-]*)`)
 	for _, other := range otherWords {
 		for _, found := range named.FindAllStringSubmatch(other.hint, -1) {
 			if !commands[found[1]] {

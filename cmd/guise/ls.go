@@ -30,33 +30,54 @@ type listed struct {
 	Named bool   `json:"named"`
 	*holder.Status
 	Uplinks []uplink.Status `json:"uplinks,omitempty"`
-	Error   string          `json:"error,omitempty"`
+	// Connections are nil when they were not asked for, or not told.
+	Connections []holder.Connection `json:"connections"`
+	Error       string              `json:"error,omitempty"`
 }
 
 func newLs() *cobra.Command {
-	var asJSON bool
+	var asJSON, connections bool
 	cmd := &cobra.Command{
-		Use:   "ls [--json]",
-		Short: "List the stacks there are",
+		Use:   "ls [-c] [--json] [STACK]",
+		Short: "List the stacks there are, or their connections",
 		Long: "Lists this user's stacks: those of guise up by their names, those of guise run by the number of the process\n" +
 			"that guise run was. MEMBERS are processes on the stack (and how many of them are served),\n" +
-			"SOCKETS those of the stack (its holder's included), LINKS those of the stack, its uplinks with what they are at the moment (--json says why),\n" +
-			"SENT and RECEIVED the bytes of all links, MEMORY what it takes of the host's, of what it may take.",
+			"SOCKETS those of the stack (its holder's included), LINKS those of the stack, its uplinks with what they are at\n" +
+			"the moment (--json says why), SENT and RECEIVED the bytes of all links, MEMORY what it takes of the host's, of what it may take.\n" +
+			"A stack with several links has a line for each of them.\n\n" +
+			"With -c it lists their TCP connections, and below one of Multipath TCP its subflows: SENT are bytes of data\n" +
+			"(with those sent again), RESENT segments that were sent again and their bytes, RTT the smoothed round trip time,\n" +
+			"CWND the congestion window in segments and bytes, PROGRAM who has it.",
+		Example: "  guise ls\n  guise ls -c web\n  guise ls --json web",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("unexpected %q; expected guise ls [--json]", args[0])
+			if len(args) > 1 {
+				return usage("unexpected %q; expected guise ls [-c] [--json] [STACK]", args[1])
 			}
 			return nil
 		},
-		RunE: action(func(cmd *cobra.Command, _ []string) error {
-			stacks := askAll()
-			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), stacks)
+		ValidArgsFunction: completeStacks,
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			stacks := holder.Stacks()
+			if len(args) > 0 {
+				stack, err := holder.FindStack(args[0])
+				if err != nil {
+					return err
+				}
+				stacks = []holder.Stack{stack}
 			}
-			return tabulate(cmd.OutOrStdout(), stacks)
+			found := askAll(stacks, asJSON || connections)
+			switch out := cmd.OutOrStdout(); {
+			case asJSON:
+				return writeJSON(out, found)
+			case connections:
+				return tabulateConnections(out, found)
+			default:
+				return tabulate(out, found)
+			}
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON array, with an object for each stack")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON array, with an object for each stack, its connections included")
+	cmd.Flags().BoolVarP(&connections, "connections", "c", false, "list connections and their subflows, with bytes, RTT and congestion window")
 	return cmd
 }
 
@@ -73,26 +94,26 @@ func writeJSON(out io.Writer, what any) error {
 	return err
 }
 
-// askAll asks all stacks at once. One that has just ended is none.
-func askAll() []listed {
-	stacks := holder.Stacks()
+// askAll asks all these stacks at once. One that has just ended is none.
+func askAll(stacks []holder.Stack, connections bool) []listed {
 	answers := make([]*listed, len(stacks))
 	var all sync.WaitGroup
 	for i, s := range stacks {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			status, err := statusOf(s, tellTime)
+			answer := &listed{Stack: s.ID, Named: s.Named}
+			err := answer.ask(s, connections)
 			if errors.As(err, &holder.NoStackError{}) {
 				return
 			}
-			answers[i] = &listed{Stack: s.ID, Named: s.Named, Status: status}
-			if status != nil {
-				answers[i].Uplinks = uplink.Told(status.Told)
+			if answer.Status != nil {
+				answer.Uplinks = uplink.Told(answer.Told)
 			}
 			if err != nil {
-				answers[i].Error = err.Error()
+				answer.Error = err.Error()
 			}
+			answers[i] = answer
 		}()
 	}
 	all.Wait()
@@ -114,6 +135,20 @@ func statusOf(s holder.Stack, patience time.Duration) (*holder.Status, error) {
 	return c.Status(patience)
 }
 
+func (l *listed) ask(s holder.Stack, connections bool) error {
+	c, err := s.Dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	l.Status, err = c.Status(tellTime)
+	// One whose kernel did not answer would not tell its connections, either.
+	if err == nil && connections && l.Sockets != nil {
+		l.Connections, err = c.Connections(l.PIDs)
+	}
+	return err
+}
+
 func tabulate(out io.Writer, stacks []listed) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "STACK\tNAME\tAGE\tMEMBERS\tLINKS\tSOCKETS\tSENT\tRECEIVED\tMEMORY\tSTATE")
@@ -122,15 +157,9 @@ func tabulate(out io.Writer, stacks []listed) error {
 			fmt.Fprintf(table, "%s\t\t\t\t\t\t\t\t\t%s\n", s.Stack, plain.Text(s.Error))
 			continue
 		}
-		var links []string
+		links := s.linkNames()
 		var sent, received uint64
-		for _, u := range s.Uplinks {
-			links = append(links, fmt.Sprintf("%s (%s)", u.Name, u.State))
-		}
 		for _, l := range s.Links {
-			if !slices.ContainsFunc(s.Uplinks, func(u uplink.Status) bool { return u.Name == l.Name }) {
-				links = append(links, l.Kind+":"+l.Name)
-			}
 			sent, received = sent+l.TxBytes, received+l.RxBytes
 		}
 		sockets := "?"
@@ -143,8 +172,30 @@ func tabulate(out io.Writer, stacks []listed) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s of %s\t%s\n", s.Stack, s.Name, age(s.AgeMS), members,
 			cmp.Or(strings.Join(links, ","), "none"), sockets, size(sent), size(received), size(s.Memory), size(s.MemoryLimit), s.state())
+		if len(links) < 2 {
+			continue
+		}
+		for i, l := range s.Links {
+			state := ""
+			if l.Lost {
+				state = "lost"
+			}
+			fmt.Fprintf(table, "\t\t\t\t%s\t\t%s\t%s\t\t%s\n", links[i], size(l.TxBytes), size(l.RxBytes), state)
+		}
 	}
 	return table.Flush()
+}
+
+func (l listed) linkNames() (names []string) {
+	for _, u := range l.Uplinks {
+		names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.State))
+	}
+	for _, link := range l.Links {
+		if !slices.ContainsFunc(l.Uplinks, func(u uplink.Status) bool { return u.Name == link.Name }) {
+			names = append(names, link.Kind+":"+link.Name)
+		}
+	}
+	return names
 }
 
 func (l listed) state() string {

@@ -139,7 +139,7 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(explainFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newUp(), newLs(), newExec(), newUpgrade(), newDetach(), newCapture(), newDown(), newProfiles(), newPath(), newSetup(), newDoctor(), newBench(), newUndo())
+	root.AddCommand(newRun(), newUp(), newLs(), newExec(), newUpgrade(), newDetach(), newCapture(), newCheckMPTCP(), newDown(), newProfiles(), newPath(), newSetup(), newDoctor(), newBench(), newUndo())
 	fitHelp(root)
 	return root
 }

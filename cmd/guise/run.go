@@ -50,8 +50,10 @@ type runFlags struct {
 	asJSON      bool
 }
 
-func newRun() *cobra.Command {
-	f := &runFlags{}
+func newRun() *cobra.Command { return runCommand(&runFlags{}) }
+
+// runCommand is guise run with its flags in f; guise check-mptcp takes some of them.
+func runCommand(f *runFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- CMD [ARG...]",
 		Short: "Run a program on a stack of its own",

@@ -8,6 +8,8 @@
  *
  *	status		two packets of JSON: what the holder itself knows, at once,
  *			and what only the stack can tell ({"sockets":N}), when it does
+ *	connections N	a page of JSON: the stack's connections from number N on, which is
+ *			0 or what the page before named as the next (listing.c)
  *	ticket		"ok" with a ticket for this client: the right to join, as a
  *			descriptor
  *	alive		"ok" with a pipe's end for a guest, which only says that it is there
@@ -64,7 +66,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CLIENTS   64
+#define CLIENTS   TELLER_CLIENTS
 #define TOLD_MOST 32768
 #define TICKETS   1024
 #define DRAIN_MAX 315360000000ull /* ten years, in ms: until the last program has left */
@@ -281,7 +283,38 @@ static void answer_status(struct control *c, int client)
 	}
 	answer(client, text, -1);
 	free(text);
-	teller_ask(&c->teller, c->v->s, client);
+	teller_ask(&c->teller, c->v->s,
+		   (struct teller_question){ .about = TELLER_SOCKETS, .client = client });
+}
+
+static void answer_connections(struct control *c, unsigned int number, uint64_t from)
+{
+	const struct teller_question q = {
+		.about = TELLER_CONNECTIONS,
+		.client = c->client[number],
+		.number = number,
+		.from = from,
+	};
+
+	if (teller_ask(&c->teller, c->v->s, q))
+		return;
+	guise_fail(EAGAIN, "the stack %s has too many questions to answer", c->v->s->region->name);
+	refuse(q.client);
+}
+
+/* A number in digits alone, which has the whole text. */
+static bool read_cursor(const char *text, uint64_t *from)
+{
+	const size_t len = strlen(text);
+
+	/* 18 digits are always in 64 bits. */
+	if (!len || len > 18 || strspn(text, "0123456789") != len) {
+		guise_fail(EINVAL, "connections: expected 0, or the number that the page before "
+				   "named as the next");
+		return false;
+	}
+	*from = strtoull(text, NULL, 10);
+	return true;
 }
 
 /* The program's end of a ticket, or of a pipe for a guest; -errno. */
@@ -370,10 +403,13 @@ static void answer_detach(struct control *c, int client, int pid)
 		answer(client, "ok", -1);
 }
 
-static void answer_request(struct control *c, int client, const char *request,
+static void answer_request(struct control *c, unsigned int number, const char *request,
 			   const struct guise_message *with)
 {
+	static const char connections[] = "connections ";
+	const int client = c->client[number];
 	unsigned long long ms;
+	uint64_t from;
 	int end = 0, pid;
 
 	if (!strcmp(request, "status")) {
@@ -387,6 +423,11 @@ static void answer_request(struct control *c, int client, const char *request,
 		if (changes_ask(&c->changes, client, request + 7, with->fd, with->fds))
 			refuse(client);
 		return;
+	} else if (!strncmp(request, connections, sizeof(connections) - 1)) {
+		if (read_cursor(request + sizeof(connections) - 1, &from))
+			answer_connections(c, number, from);
+		else
+			refuse(client);
 	} else if (!strcmp(request, "ticket")) {
 		answer_ticket(c, client, false);
 	} else if (!strcmp(request, "alive")) {
@@ -477,8 +518,9 @@ static void accept_clients(struct control *c)
 	}
 }
 
-static void hear_client(struct control *c, int *client)
+static void hear_client(struct control *c, unsigned int number)
 {
+	int *client = &c->client[number];
 	char request[CHANGES_TEXT + 16];
 	struct guise_message with;
 	long n = guise_message_receive(*client, request, sizeof(request) - 1, &with);
@@ -490,11 +532,12 @@ static void hear_client(struct control *c, int *client)
 		/* The teller may have a copy, and the epoll would go on with that. */
 		host_sys(SYS_epoll_ctl, c->epoll, EPOLL_CTL_DEL, *client, NULL);
 		close_fd(client);
+		teller_forget(&c->teller, number);
 		return;
 	}
 	/* The rest of one that is too long is lost; it is none that is known, then. */
 	request[n < (long)sizeof(request) ? n : (long)sizeof(request) - 1] = '\0';
-	answer_request(c, *client, request, &with);
+	answer_request(c, number, request, &with);
 }
 
 static void hear_ticket(struct control *c, unsigned int i,
@@ -525,7 +568,7 @@ void control_turn(struct control *c, void (*came)(void *arg, unsigned int proc),
 			accept_clients(c);
 			break;
 		case CLIENT:
-			hear_client(c, &c->client[i]);
+			hear_client(c, i);
 			break;
 		case TICKET:
 			hear_ticket(c, i, came, arg);

@@ -35,6 +35,14 @@ func folderOf(t *testing.T, owner int) string {
 // answers listens in the folder as that user, and gives the answers, each with a descriptor.
 func answers(t *testing.T, dir, name string, user int, texts map[string]string) {
 	t.Helper()
+	answersBy(t, dir, name, user, func(request string) string {
+		word, _, _ := strings.Cut(request, " ")
+		return texts[word]
+	})
+}
+
+func answersBy(t *testing.T, dir, name string, user int, answer func(request string) string) {
+	t.Helper()
 	f, err := rundir.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -65,8 +73,7 @@ func answers(t *testing.T, dir, name string, user int, texts map[string]string) 
 				if err != nil || n <= 0 {
 					break
 				}
-				word, _, _ := strings.Cut(string(request[:n]), " ")
-				unix.Sendmsg(client, []byte(texts[word]), unix.UnixRights(0), nil, unix.MSG_NOSIGNAL)
+				unix.Sendmsg(client, []byte(answer(string(request[:n]))), unix.UnixRights(0), nil, unix.MSG_NOSIGNAL)
 			}
 			unix.Close(client)
 		}

@@ -49,6 +49,7 @@ MAY_USE_THE_HEAP = {
     "lib/setup/linkset.o": "setting up",
     "lib/setup/netns.o": "setting up",
     "lib/setup/nl.o": "setting up",
+    "lib/setup/nl_dump.o": "setting up, and lists for the holder",
     "lib/setup/offload.o": "setting up",
     "lib/setup/sysctl.o": "setting up",
     "preload/files/files.o": "a constructor",

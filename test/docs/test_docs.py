@@ -202,7 +202,7 @@ def flags_in_manual(command: str) -> set[str]:
     return set(re.findall(r"--([a-z]+(?:-[a-z]+)*)", section.group(1)))
 
 
-@pytest.mark.parametrize("command", ["run", "path"])
+@pytest.mark.parametrize("command", ["run", "path", "check-mptcp"])
 def test_manual_and_help_have_the_same_flags(command: str) -> None:
     assert flags_in_manual(command) == flags_in_help(command)
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Fuzzers. Of the receive paths: a bounded number of frames over each link finds nothing in the
 kernel that is shipped, and soon finds the bug in one that was built with it. Of what the host side
-reads: the ring of a pair, requests to join, the messages that bring bells and links, the plan and the texts
-in it. Of what served programs do: their ring, with the kernel that is shipped and with the one
-with the bug, and messages to their servants."""
+reads: the ring of a pair, requests to join, the messages that bring bells and links, the plan and
+the texts in it, the connections that a stack's kernel lists. Of what served programs do: their
+ring, with the kernel that is shipped and with the one with the bug, and messages to their
+servants. Of what the other end of guise check-mptcp says."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ SERVED_JOIN_FUZZ = BUILD / "unit" / "fuzz" / "served_join_fuzz"
 ADDITIONS_FUZZ = BUILD / "unit" / "fuzz" / "additions_fuzz"
 PLAN_FUZZ = BUILD / "unit" / "fuzz" / "plan_fuzz"
 WARDEN_FUZZ = BUILD / "unit" / "fuzz" / "warden_fuzz"
+CONNECTION_FUZZ = BUILD / "unit" / "fuzz" / "connection_fuzz"
 NAMES_FUZZ = BUILD / "unit" / "fuzz" / "names_fuzz"
+MPTCP_FUZZ = BUILD / "unit" / "fuzz" / "mptcp_fuzz"
 KERNEL = BUILD / "guise-kernel"
 PLANTED = BUILD / "guise-kernel-planted"
 CANNOT_RUN = 77
@@ -170,6 +173,27 @@ def test_any_question_may_be_asked_about_names_and_answers_are_whole() -> None:
     assert sum_of["queries"] == 200_000
     assert sum_of["queries"] > sum_of["answered"] > 50_000
     assert sum_of["records"] > 50_000
+
+
+def test_any_answer_may_come_of_the_connections_of_a_stack() -> None:
+    done = run([CONNECTION_FUZZ, "--turns", "50000"]).expect()
+    print(done.text)
+    sum_of = sums(done)
+    assert sum_of["pieces"] == 50_000
+    assert sum_of["messages"] == sum_of["connections"] + sum_of["refused"]
+    assert sum_of["connections"] > 20_000
+    assert sum_of["subflows"] > 2_000
+    assert sum_of["refused"] > 5_000
+
+
+def test_what_the_other_end_of_check_mptcp_says_may_be_anything() -> None:
+    """Packets, heads of HTTP and reports."""
+    done = run([MPTCP_FUZZ, "--turns", "20000"]).expect()
+    print(done.text)
+    sum_of = sums(done)
+    assert 20_000 > sum_of["segments"] > sum_of["options"] > 5_000
+    assert 20_000 > sum_of["heads"] > 5_000
+    assert 20_000 > sum_of["reports"] == sum_of["same"] > 5_000
 
 
 def test_wrong_usage_names_the_links() -> None:

@@ -352,7 +352,8 @@ def test_up_that_is_interrupted_leaves_nothing(named: Named, ending: signal.Sign
         (["up", "--name", "x" * 33, "web.toml"], ["x" * 33, "1 to 32"]),
         (["up", "web.toml"], ["there is a stack web already", "guise down web"]),
         (["run", "--profile", "android", "--", "true"], ["--profile", "android", "ubuntu-9.10"]),
-        (["ls", "web"], ["web", "guise ls"]),
+        (["ls", "nosuch"], ["nosuch", "web"]),
+        (["ls", "web", "other"], ["other", "guise ls"]),
     ],
     ids=lambda words: " ".join(words)[:40],
 )

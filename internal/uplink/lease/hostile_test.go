@@ -279,6 +279,21 @@ func TestNobodyEndsAnAddressAtOnce(t *testing.T) {
 	}
 }
 
+func TestAnotherNetworkTakesThePlaceOfTheFirstWhenItAnswers(t *testing.T) {
+	s := newScene(t, Want{IPv6: true})
+	s.announce(0, 1800, announced("2001:db8:1::", 64, 0xc0, 86400, 86400))
+	s.v6.given = []given{{address: netip.MustParseAddr("2001:db8:1::7"), valid: ending{forever: true}}}
+	s.hear(s.now, news{mtu: 1500})
+	s.hear(s.now, news{carrier: true, mtu: 1500})
+	if got := s.state(); len(got.Addresses) != 2 || len(got.Gateways) != 1 {
+		t.Errorf("it is forgotten before another network answers: %+v", got)
+	}
+	s.announce(0, 1800, announced("2001:db8:2::", 64, 0xc0, 86400, 86400))
+	if got := s.state(); len(got.Addresses) != 1 || !has("2001:db8:2::/64")(got) || len(got.OnLink) != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestListsHaveLimits(t *testing.T) {
 	s := newScene(t, Want{IPv6: true})
 	for i := range 1000 {

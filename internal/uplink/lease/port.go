@@ -72,6 +72,30 @@ func open(device string) (*Port, error) {
 	return p, nil
 }
 
+// Files are the two sockets, for a process without privileges that follows the device with Inherit.
+func (p *Port) Files() [2]*os.File { return [2]*os.File{p.packets, p.links} }
+
+// Inherit takes the sockets of a port that another process has opened, in the order of Files.
+func Inherit(files [2]*os.File) (*Port, error) {
+	p := &Port{packets: files[0], links: files[1]}
+	var name unix.Sockaddr
+	conn, err := p.packets.SyscallConn()
+	if err == nil {
+		if e := conn.Control(func(fd uintptr) { name, err = unix.Getsockname(int(fd)) }); e != nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot get addresses by the inherited %s: %w", p.packets.Name(), err)
+	}
+	link, ok := name.(*unix.SockaddrLinklayer)
+	if !ok || link.Ifindex == 0 || link.Halen != 6 {
+		return nil, fmt.Errorf("the inherited %s is no packet socket of an Ethernet device", p.packets.Name())
+	}
+	p.Index, p.MAC = link.Ifindex, hardware(link.Addr[:6])
+	return p, nil
+}
+
 // Close closes both sockets; Follow does so itself when it ends.
 func (p *Port) Close() error { return errors.Join(p.packets.Close(), p.links.Close()) }
 
