@@ -27,7 +27,7 @@ static const char *packet_missing(void)
 
 static int packet_open(struct guise_stack *s)
 {
-	int fd[2], size = BUFFER;
+	int fd[2], size = BUFFER, err;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd))
 		return guise_fail(errno, "no pair of sockets: %s", strerror(errno));
@@ -36,7 +36,8 @@ static int packet_open(struct guise_stack *s)
 		if (setsockopt(fd[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
 			setsockopt(fd[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	far_end = fd[1];
-	return wire_plug(s, &guise_link_packet, fd);
+	err = wire_plug(s, &guise_link_packet, fd);
+	return err ? err : guise_link_packet.attach(s, &s->region->links[0], &s->port[0]);
 }
 
 /* The number of buffers, which the short header lacks, is left out; it means nothing here. */

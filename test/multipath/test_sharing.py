@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from topology.holders import carrier_of, wardens
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
 from topology.process import Process, eventually
@@ -150,12 +151,11 @@ def test_fragments_reach_both_and_the_host_reports_none(
             server.sendto(said, sender)
         for side in sides:
             assert "all" in side.finish().expect().text
-        now = eventually(
-            lambda: (
-                (c := counters(shared.far))["Ip.ReasmTimeout"] > before["Ip.ReasmTimeout"] and c
-            ),
+        eventually(
+            lambda: counters(shared.far)["Ip.ReasmTimeout"] > before["Ip.ReasmTimeout"],
             "the host has forgotten fragments of the stack's",
         )
+        now = counters(shared.far)
     assert now["Ip.ReasmOKs"] == before["Ip.ReasmOKs"] + 5
     assert now["Icmp.OutMsgs"] == before["Icmp.OutMsgs"]
     with shared.far.entered():
@@ -216,16 +216,17 @@ def test_two_stacks_share_one_address_with_the_host(shared: PacketSide, near: Na
     eventually(lambda: reserved(shared.far) == before, "all ports are given back")
 
 
-@pytest.mark.parametrize("who", ["guise-holder", "guise-carrier", "program"])
+@pytest.mark.parametrize("who", ["warden", "carrier", "program"])
 def test_no_table_is_left_when_one_is_killed(shared: PacketSide, who: str) -> None:
     far = shared.far
     with shared.start("sh", "-c", "echo up; cat", stdin=subprocess.PIPE) as stack:
         wait_until_says(stack, "up")
         assert any(t.startswith(TABLE) for t in far.tables())
+        [warden] = wardens(far)
         [status] = json.loads(shared.call("ls", "--json").expect().text)
         victims = {
-            "guise-holder": [status["pid"]],
-            "guise-carrier": [p for p in far.processes("guise-holder") if p != status["pid"]],
+            "warden": [warden],
+            "carrier": [carrier_of(warden)],
             "program": status["pids"],
         }[who]
         assert victims

@@ -94,7 +94,7 @@ class Namespace:
         return {link["ifname"] for link in json.loads(self.ip("-json", "link"))}
 
     def tables(self) -> set[str]:
-        """Of nftables: "ip guise_x". Not as JSON: Debian 12's nft crashes where a table is owned."""
+        """Of nftables: "ip guise_x". Not as JSON: Debian 12's nft crashes if one is owned."""
         listing = self.run("nft", "list", "tables").expect().text
         return {line.removeprefix("table ") for line in listing.splitlines()}
 
