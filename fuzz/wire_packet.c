@@ -40,13 +40,15 @@ static int packet_open(struct guise_stack *s)
 	return err ? err : guise_link_packet.attach(s, &s->region->links[0], &s->port[0]);
 }
 
-/* The number of buffers, which the short header lacks, is left out; it means nothing here. */
+/* The short header lacks the number of buffers: the backend makes it 1, and so it is what was fed. */
 static enum feed packet_feed(const struct frame *f)
 {
 	size_t head = f->len < SHORT ? f->len : SHORT;
 	struct iovec iov[2] = { { (void *)f->bytes, head }, { NULL, 0 } };
 	struct msghdr message = { .msg_iov = iov, .msg_iovlen = 2 };
 
+	if (f->len >= LONG)
+		memcpy((uint8_t *)f->bytes + SHORT, &(uint16_t){ 1 }, LONG - SHORT);
 	if (f->len > LONG)
 		iov[1] = (struct iovec){ (uint8_t *)f->bytes + LONG, f->len - LONG };
 	if (sendmsg(far_end, &message, MSG_NOSIGNAL) >= 0)
