@@ -34,7 +34,7 @@
 #define CANNOT_RUN  77
 
 static const struct wire *const wires[] = { &wire_port, &wire_tap, &wire_pair, &wire_packet,
-					      &wire_host_tap };
+					    &wire_host_tap };
 
 enum { N_WIRES = sizeof(wires) / sizeof(wires[0]) };
 
