@@ -45,7 +45,7 @@ type Host struct {
 	// ends with it and not before: with them, the host hides the stack's packets from itself.
 	Keep []*os.File
 
-	noted   noted       // while the host is being prepared
+	noted   share.Noted // while the host is being prepared
 	ports   share.Ports // of the host, for links that share its addresses; nil: none yet
 	asPorts string      // how the user said so
 
@@ -100,7 +100,7 @@ func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err er
 	if err := l.Save(h.journal); err != nil {
 		return nil, fmt.Errorf("%w; nothing was changed", err)
 	}
-	h.noted = noted{l, h.journal}
+	h.noted = share.Noted{Folder: l, Journal: h.journal}
 	defer func() {
 		if err != nil {
 			h.CloseLinks()

@@ -13,32 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/hostnet/access"
-	"guise/internal/hostnet/journal"
 	"guise/internal/hostnet/share"
 	"guise/internal/plan"
 )
 
 // A stack that uses an interface of the host: all of it, or, with ports=, with the host's own
 // addresses on it. Package share says how; here a link gets what it needs.
-
-// noted is the stack's journal as package share has it.
-type noted struct {
-	l *journal.Locked
-	j *journal.Journal
-}
-
-func (n noted) Note(s journal.Step) error {
-	n.j.Steps = append(n.j.Steps, s)
-	return n.l.Save(n.j)
-}
-
-func (n noted) Others() []*journal.Journal {
-	// Sweep has reported a journal that cannot be read.
-	all, _ := n.l.List()
-	return slices.DeleteFunc(all, func(j *journal.Journal) bool { return j.Path() == n.j.Path() || j.Namespace != n.j.Namespace })
-}
-
-func (n noted) Table() string { return n.j.TableName() }
 
 // awaitInterfaces waits while a stack that is ending has an interface, or ports, of these links.
 func awaitInterfaces(links []*plan.Link, ending func() bool) {

@@ -315,8 +315,8 @@ static int packet_describe(struct guise_link *link, struct guise_link_port *port
 		return guise_fail(EINVAL, "packet: the interface has no Ethernet, and so no MAC "
 					  "address; leave mac= out");
 	link->features |= (uint32_t)features;
-	if (!e->raw && !(link->mac[0] | link->mac[1] | link->mac[2] | link->mac[3] |
-			 link->mac[4] | link->mac[5]))
+	if (!e->raw && !(link->mac[0] | link->mac[1] | link->mac[2] | link->mac[3] | link->mac[4] |
+			 link->mac[5]))
 		memcpy(link->mac, at->sll_addr, 6);
 	if (link->mtu)
 		return 0;

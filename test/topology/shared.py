@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A stack on an interface of the host.
 
-        near ──cable── far (guise runs here)
-        10.77.1.2      .1
-        fd77:0:0:1::2  ::1
-        ──modem── rmnet0 (IP packets without Ethernet)
-        10.77.5.2      .1
-        fd77:0:0:5::2  ::1
+near ──cable── far (guise runs here)
+10.77.1.2      .1
+fd77:0:0:1::2  ::1
+──modem── rmnet0 (IP packets without Ethernet)
+10.77.5.2      .1
+fd77:0:0:5::2  ::1
 """
 
 from __future__ import annotations

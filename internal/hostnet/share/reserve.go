@@ -5,6 +5,7 @@ package share
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"guise/internal/hostnet/access"
@@ -46,6 +47,30 @@ type Journal interface {
 	// Table is the name that tables of this stack begin with.
 	Table() string
 }
+
+// Noted is a journal of a folder that is locked.
+type Noted struct {
+	Folder  *journal.Locked
+	Journal *journal.Journal
+}
+
+// Note adds a step, and saves the journal.
+func (n Noted) Note(s journal.Step) error {
+	n.Journal.Steps = append(n.Journal.Steps, s)
+	return n.Folder.Save(n.Journal)
+}
+
+// Others are the journals of other stacks of this network namespace. Those that cannot be read are
+// left out: hostnet.Sweep reports them.
+func (n Noted) Others() []*journal.Journal {
+	all, _ := n.Folder.List()
+	return slices.DeleteFunc(all, func(j *journal.Journal) bool {
+		return j.Path() == n.Journal.Path() || j.Namespace != n.Journal.Namespace
+	})
+}
+
+// Table is the name that the stack's tables begin with.
+func (n Noted) Table() string { return n.Journal.TableName() }
 
 // Reserve takes ports for a stack from the host. want is a list as ParsePorts reads it, or "" for a
 // range that the host does not use. It is undone by the journal.
