@@ -61,7 +61,7 @@ func PrepareUplinks(id string, uplinks []*plan.Uplink) (h *Host, ports share.Por
 	if !shares {
 		return h, nil, nil
 	}
-	if ports, err = share.Reserve(noted{l, h.journal}, plan.FormatPorts(want)); err != nil {
+	if ports, err = share.Reserve(share.Noted{Folder: l, Journal: h.journal}, plan.FormatPorts(want)); err != nil {
 		return nil, nil, errors.Join(err, undo(l, h.journal))
 	}
 	return h, ports, nil

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"guise/internal/hostnet/journal"
 	"guise/internal/hostnet/share"
@@ -57,12 +58,21 @@ func (w *ways) openShared(p *path) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer j.Unlock()
+	defer j.Folder.Unlock()
 	r := share.Request{Interface: p.Name, Exclusive: p.Way == plan.Exclusive}
 	if !r.Exclusive {
 		r.Addresses = bare(p.addresses())
 		if r.Ports, err = share.ParsePorts(w.config.Ports); err != nil {
 			return nil, err
+		}
+	}
+	if r.Exclusive { // there cannot be two of them
+		w.keeper.keep(p.place, nil)
+		for range 100 {
+			if share.CheckOthers(p.Name, true) == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
 		}
 	}
 	s, err := share.Open(r, j)
@@ -185,8 +195,7 @@ func bare(prefixes []netip.Prefix) (all []netip.Addr) {
 // stackJournal is the stack's journal, its folder locked. The command line has written it, and the
 // holder undoes it when the follower is gone.
 type stackJournal struct {
-	*journal.Locked
-	j     *journal.Journal
+	share.Noted
 	table string
 }
 
@@ -203,19 +212,10 @@ func (w *ways) lockJournal() (*stackJournal, error) {
 	// While a link is replaced its old table hides the packets until the new one does: it has another name.
 	number := w.memory.get(opened)
 	w.memory.set(opened, number+1)
-	return &stackJournal{l, j, fmt.Sprintf("%s_%d", j.TableName(), number%10)}, nil
+	return &stackJournal{share.Noted{Folder: l, Journal: j}, fmt.Sprintf("%s_%d", j.TableName(), number%10)}, nil
 }
 
-func (s *stackJournal) Note(step journal.Step) error {
-	s.j.Steps = append(s.j.Steps, step)
-	return s.Save(s.j)
-}
-
-func (s *stackJournal) Others() []*journal.Journal {
-	all, _ := s.List()
-	return slices.DeleteFunc(all, func(j *journal.Journal) bool { return j.Path() == s.j.Path() || j.Namespace != s.j.Namespace })
-}
-
+// Table is the name that the link's table begins with.
 func (s *stackJournal) Table() string { return s.table }
 
 var _ share.Journal = (*stackJournal)(nil)
