@@ -75,9 +75,12 @@ func (f *follower) begin() error {
 	if f.memory != nil {
 		f.have = f.memory.lines()
 	}
+	if slices.ContainsFunc(f.have, func(h line) bool { return h.path >= len(f.paths) }) {
+		f.have = nil
+	}
 	inherited := false
 	for i, h := range f.have {
-		if h.verb() == "link" && h.path < len(f.paths) {
+		if h.verb() == "link" {
 			p := f.paths[h.path]
 			p.link = &link{kind: strings.Fields(h.text)[2], inherited: true, closer: func() {}}
 			f.have[i].link = p.link

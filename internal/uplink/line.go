@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"guise/internal/plan"
 )
 
 // line is something that the stack is to have: a line of the plan (docs/plan.md), in one form only, so
@@ -31,6 +33,23 @@ func (l line) verb() string {
 
 // order of the lines as they are made. They are undone the other way round.
 var order = []string{"link", "sysctl", "mtu", "address", "up", "carrier", "route", "rule", "endpoint"}
+
+// whole reports whether a line that was read has all that is looked at.
+func (l line) whole() bool {
+	words := strings.Fields(l.text)
+	least := map[string]int{"link": 3, "mtu": 3, "address": 3, "up": 2, "carrier": 3, "route": 4, "rule": 5, "mptcp": 5, "sysctl": 3}
+	if len(words) < 2 || words[0] == "mptcp" && words[1] != "endpoint" {
+		return false
+	}
+	if least[words[0]] == 0 || len(words) < least[words[0]] || l.path < 0 || l.path >= plan.MaxUplinks {
+		return false
+	}
+	if words[0] == "address" {
+		_, err := netip.ParsePrefix(words[2])
+		return err == nil
+	}
+	return true
+}
 
 func (l line) rank() int { return slices.Index(order, l.verb()) }
 

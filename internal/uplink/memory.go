@@ -79,7 +79,9 @@ func (m *memory) lines() []line {
 	}
 	lines := make([]line, len(all))
 	for i, l := range all {
-		lines[i] = line{text: l.Text, path: l.Path}
+		if lines[i] = (line{text: l.Text, path: l.Path}); !lines[i].whole() {
+			return nil
+		}
 	}
 	return lines
 }
