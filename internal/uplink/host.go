@@ -243,16 +243,6 @@ func (d *device) order() {
 	})
 }
 
-// gateway returns the default route of a family.
-func (d *device) gateway(four bool) (gateway, bool) {
-	for _, g := range d.gateways {
-		if g.four == four {
-			return g, true
-		}
-	}
-	return gateway{}, false
-}
-
 // close ends await with an error.
 func (h *host) close() {
 	unix.Shutdown(h.events.GetFd(), unix.SHUT_RDWR)

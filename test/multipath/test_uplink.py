@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Uplinks: interfaces of the host that are the paths of a stack (guise run --uplink), and what becomes
-of its connections when something becomes of them. The host is the namespace far; the server, behind two
-cables, has MPTCP by the host's own kernel (topology/uplinks.py)."""
+"""Uplinks: interfaces of the host that are the paths of a stack (guise run --uplink), and what
+becomes of its connections when something becomes of them. The host is the namespace far; the
+server, behind two cables, has MPTCP by the host's own kernel (topology/uplinks.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from topology.leftovers import Leftovers
-from topology.namespace import Namespace
+from topology.namespace import Namespace, Word
 from topology.process import Process, eventually
 from topology.side import GUISE, PYTHON, program
 from topology.uplinks import PORT, SERVER, SERVER6, Uplinks, goes_on
@@ -222,7 +222,8 @@ def test_a_killed_holder_leaves_nothing(uplinks: Uplinks, which: str) -> None:
 
 
 def test_the_host_keeps_its_own_connections(uplinks: Uplinks) -> None:
-    """The address is shared: the host's programs use it meanwhile, and neither answers for the other."""
+    """The address is shared: the host's programs use it meanwhile, and neither answers for the
+    other."""
     with Transfer(uplinks) as client:
         own = uplinks.far.start(*SEND, SERVER, PORT, stdin=subprocess.PIPE)
         with own:
@@ -236,9 +237,9 @@ def test_the_host_keeps_its_own_connections(uplinks: Uplinks) -> None:
 
 
 def test_a_preferred_path_and_a_budget(uplinks: Uplinks) -> None:
-    """The other path is used when the preferred one is gone; one that has spent its budget is backup."""
+    """All others are backup; and so is the preferred one when its budget is spent."""
     with uplinks.serve():
-        command = [GUISE, "run", "--mptcp", "--uplink", "up1", "--uplink", "up2", "--prefer", "up2",
+        command: list[Word] = [GUISE, "run", "--mptcp", "--uplink", "up1", "--uplink", "up2", "--prefer", "up2",
                    "--budget", "up2=5MB", "--", *SEND, SERVER, PORT]  # fmt: skip
         with uplinks.far.start(
             *command, env=uplinks.environment(), stdin=subprocess.PIPE

@@ -5,8 +5,8 @@ steady.py serve PORT PROTOCOL      serves connections, each in a thread of its o
 steady.py send ADDRESS PORT        sends piece after piece, until its standard input ends
 
 PROTOCOL is "mptcp", which asks for it, or "tcp". The server answers each piece with its number, and
-the end with the checksum of all. The client prints how many pieces were answered, then "right" if the
-checksum is, and else what went wrong."""
+the end with the checksum of all. The client prints how many pieces were answered, then "right" if
+the checksum is, and else what went wrong."""
 
 import hashlib
 import select
