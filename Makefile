@@ -55,10 +55,11 @@ programs := \
 	$(if $(bench_sources),$(BUILD)/guise-bench) \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+linux_6_12 := $(wildcard $(shell . ./versions.env && echo $$LINUX_TARBALL))
 server_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/servers/*.c))
 # (test/isa is compiled by its test, with the kernel's assembler.)
 test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard test/*/*.c))) $(BUILD)/test/redis-server \
-	$(BUILD)/test/unpacked $(server_programs)
+	$(BUILD)/test/unpacked $(server_programs) $(if $(linux_6_12),$(BUILD)/test/mptcp_connect)
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(capture_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
@@ -209,6 +210,13 @@ $(BUILD)/bench/servers/%: bench/servers/%.c Makefile
 $(BUILD)/test/redis-server: FORCE
 	@mkdir -p $(@D)
 	@ln -sfn "$$(command -v redis-check-rdb || echo /usr/bin/redis-check-rdb)" $@
+
+# A program of the kernel's own tests, taken from its source as it is.
+$(BUILD)/test/mptcp_connect: $(linux_6_12)
+	@mkdir -p $(@D)
+	$(call what,CC,mptcp_connect of $<)
+	$(Q)tar -x -O -f $< --wildcards '*/tools/testing/selftests/net/mptcp/mptcp_connect.c' > $@.c
+	$(Q)$(CC) $(CFLAGS) -o $@ $@.c
 
 # Other packages that would start a server are unpacked, and not installed.
 $(BUILD)/test/unpacked: FORCE
