@@ -36,9 +36,22 @@ pytestmark = pytest.mark.skipif(
     reason="needs mptcp_connect of Debian's package linux-source-6.12: make check builds it",
 )
 
+# A stack that ends forgets what it would have to answer to a peer that did not hear its last words,
+# and the peer's stack waits for it in vain. So each stays until both have closed all connections
+# (06 waits, and 0A listens).
+SETTLE = """
+settled() {
+    ! awk 'FNR > 1 && $4 !~ /0[6A]/ { left = 1 } END { exit !left }' /proc/net/tcp /proc/net/tcp6
+}
+until settled; do sleep 0.05; done
+touch settled.$0
+until [ -e settled.connector ] && [ -e settled.listener ]; do sleep 0.05; done
+cat /proc/net/netstat
+exit $status
+"""
 # Says when the program listens; at the end, what the stack has counted.
 LISTEN = f"""
-"$@" <in.listener >out.listener & pid=$!
+"$@" <in.$0 >out.$0 & pid=$!
 until cat /proc/net/tcp /proc/net/tcp6 | grep -q ':{PORT:04X} .* 0A '; do
     kill -0 $pid || exit 1
     sleep 0.02
@@ -46,14 +59,12 @@ done
 echo listens
 wait $pid
 status=$?
-cat /proc/net/netstat
-exit $status
+{SETTLE}
 """
-CONNECT = """
-"$@" <in.connector >out.connector
+CONNECT = f"""
+"$@" <in.$0 >out.$0
 status=$?
-cat /proc/net/netstat
-exit $status
+{SETTLE}
 """
 
 
@@ -101,9 +112,13 @@ class Ends:
             content = blob(self.size + seed, seed) * self.repeat
             (self.folder / f"in.{end}").write_bytes(content)
         server = [*words, "-l", "-s", listening, anywhere]
-        with one.serve("sh", "-c", LISTEN, "sh", *server, says="listens", cwd=self.folder) as end:
+        with one.serve(
+            "sh", "-c", LISTEN, "listener", *server, says="listens", cwd=self.folder
+        ) as end:
             client = [*words, *connector_flags, "-s", connecting, address]
-            there = other.run("sh", "-c", CONNECT, "sh", *client, seconds=SECONDS, cwd=self.folder)
+            there = other.run(
+                "sh", "-c", CONNECT, "connector", *client, seconds=SECONDS, cwd=self.folder
+            )
             here = end.finish(SECONDS)
             there.expect()
             here.expect()
