@@ -322,7 +322,7 @@ $(BUILD)/guise: $(go_sources)
 # Debian's libraries for arm64 are not installed here; what is linked with them is found below
 # this folder, and their headers are this machine's own where they are the same.
 arm64_programs := $(patsubst %.c,$(BUILD)/arm64/%,test/port/fault.c test/region/stacks.c \
-	test/fault/killed.c $(filter-out test/preload/raw.c,$(wildcard test/preload/*.c)))
+	test/fault/killed.c test/multipath/cables.c $(filter-out test/preload/raw.c,$(wildcard test/preload/*.c)))
 
 ## arm64: everything for arm64, cross-built, into build/arm64
 arm64:
