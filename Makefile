@@ -6,7 +6,7 @@
 # Each folder is built by one rule, whatever files it has: lib/*/*.c become libguise,
 # preload/ with it libguise-preload.so, holder/ and relay/ with it guise-holder, capture/*.c
 # guise-capture, bench/*.c guise-bench,
-# and each file of examples/, of bench/servers/ and of a folder of test/ a program. X_test.c beside
+# and each file of examples/, of bench/servers/, of bench/paths/ and of a folder of test/ a program. X_test.c beside
 # X.c is a unit test: a program that is built with the sanitizers and run by `make check`.
 
 BUILD ?= build
@@ -56,14 +56,14 @@ programs := \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 linux_6_12 := $(wildcard $(shell . ./versions.env && echo $$LINUX_TARBALL))
-server_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/servers/*.c))
+server_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/servers/*.c bench/paths/*.c))
 # (test/isa is compiled by its test, with the kernel's assembler.)
 test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard test/*/*.c))) $(BUILD)/test/redis-server \
 	$(BUILD)/test/unpacked $(server_programs) $(if $(linux_6_12),$(BUILD)/test/mptcp_connect)
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(capture_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
-.PHONY: all fetch fetch-arm64 fetch-bench fetch-check arm64 help check check-all soak bench bench-servers demo fuzz
+.PHONY: all fetch fetch-arm64 fetch-bench fetch-check arm64 help check check-all soak bench bench-paths bench-servers demo fuzz
 .PHONY: lint format install uninstall clean distclean FORCE
 
 ## all: everything, into build/ (the default)
@@ -199,8 +199,8 @@ $(BUILD)/test/%: test/%.c $(BUILD)/libguise.so Makefile
 		-MMD -MP -o $@ $< -L$(BUILD) -Wl,--as-needed -lguise -lresolv \
 		'-Wl,-rpath,$$ORIGIN/../..'
 
-# The server among those of make bench-servers that is guise's own: it knows nothing of libguise.
-$(BUILD)/bench/servers/%: bench/servers/%.c Makefile
+# Programs of the benchmarks with servers and with paths: they know nothing of libguise.
+$(BUILD)/bench/%: bench/%.c Makefile
 	@mkdir -p $(@D)
 	$(call what,CC,$<)
 	$(Q)$(CC) $(CFLAGS) $(c_warnings) -std=gnu11 -D_GNU_SOURCE= -pthread -MMD -MP -o $@ $<
@@ -275,7 +275,7 @@ $(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/fuzz.a 
 -include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources) \
 	$(fuzz_sources)))
 -include $(patsubst %.c,$(BUILD)/unit/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(fuzzers))
--include $(wildcard $(BUILD)/examples/*.d $(BUILD)/bench/servers/*.d $(BUILD)/test/*/*.d)
+-include $(wildcard $(BUILD)/examples/*.d $(BUILD)/bench/*/*.d $(BUILD)/test/*/*.d)
 
 # ---- the kernel, and Go -----------------------------------------------------------------------
 
@@ -369,6 +369,10 @@ bench: all
 ## bench-servers: servers and their clients on one stack, and on this host; SERVERS='jvm node-*'
 bench-servers: all $(server_programs) $(BUILD)/test/unpacked
 	bench/servers/run $(SERVERS)
+
+## bench-paths: one path and two, on this stack and on this host's; PATHS='--trials 2 --seconds 1'
+bench-paths: all $(BUILD)/bench/paths/stream
+	bench/paths/run $(PATHS)
 
 ## demo: uploads over congestion controls that this host may not have
 demo: all
