@@ -63,7 +63,7 @@ test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard te
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(capture_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
-.PHONY: all fetch fetch-arm64 fetch-bench fetch-check arm64 help check check-all soak bench bench-paths bench-servers demo fuzz
+.PHONY: all fetch fetch-arm64 fetch-bench fetch-check fetch-paths arm64 help check check-all soak bench bench-paths bench-servers demo fuzz
 .PHONY: lint format install uninstall clean distclean FORCE
 
 ## all: everything, into build/ (the default)
@@ -86,8 +86,12 @@ fetch-arm64: fetch
 ## fetch-bench: as fetch, and the servers of bench-servers
 fetch-bench: fetch $(BUILD)/test/unpacked
 
+## fetch-paths: as fetch, and what draws the figure of bench-paths
+fetch-paths: fetch
+	@make/venv --plots python -c ''
+
 ## fetch-check: the same, and the tools and servers of the tests
-fetch-check: fetch-arm64 $(BUILD)/test/unpacked
+fetch-check: fetch-arm64 fetch-paths $(BUILD)/test/unpacked
 	@make/venv python -c ''
 	@. ./versions.env && GO_AT_LEAST=$$GO_VERSION $(GO) run \
 		honnef.co/go/tools/cmd/staticcheck@$$STATICCHECK_VERSION -version >/dev/null

@@ -160,6 +160,7 @@ static void be_client(char **argv)
 			     .ms = strtoull(argv[6], NULL, 10) };
 	uint64_t busy[2], all[2];
 	struct received r;
+	char rest[64];
 	int fd = socket(AF_INET, SOCK_STREAM, parse_protocol(argv[2]));
 
 	if (q.size < 1 || q.size > LARGEST) {
@@ -182,6 +183,9 @@ static void be_client(char **argv)
 		read_all(fd, &r, sizeof(r));
 	}
 	read_processors(&busy[1], &all[1]);
+	/* When the server has closed, too, nothing is left to be acknowledged by a stack that ends. */
+	while (read(fd, rest, sizeof(rest)) > 0)
+		;
 	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", r.bytes, r.ns,
 	       busy[1] - busy[0], all[1] - all[0]);
 	close(fd);

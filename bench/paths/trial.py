@@ -9,13 +9,16 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from topology.process import run
+from topology.process import eventually, run
 from topology.side import BUILD, wait_until_says
 from topology.twopaths import FAR, GUISE_FAR, GUISE_NEAR, TwoPaths, address
 
 STREAM = BUILD / "bench/paths/stream"
 PORT = 5201
 LATE_SECONDS = 60  # after which a trial has failed
+
+# guise stays until its stack has ended: the next one takes the same taps.
+VERBOSE = ("-v",)
 
 # As netperf calls them: who sends.
 TESTS = {"TCP_STREAM": "send", "TCP_MAERTS": "receive"}
@@ -67,12 +70,13 @@ def server(two: TwoPaths, side: str, paths: int) -> Iterator[None]:
     """For all trials of that side with so many paths."""
     words = [str(STREAM), "serve", "mptcp" if paths > 1 else "tcp", str(PORT)]
     if side == "guise":
-        words = two.on_guise(GUISE_FAR, GUISE_NEAR, *words, paths=paths)
+        words = two.on_guise(GUISE_FAR, GUISE_NEAR, *words, paths=paths, flags=VERBOSE)
     elif paths > 1:
         two.use(FAR)
     with two.far.start(*words, env=two.environment()) as process:
         wait_until_says(process, "listening")
         yield
+    eventually(lambda: not two.far.processes("guise-holder"), "the server's stack has ended", 90)
 
 
 def trial(two: TwoPaths, kind: Kind, milliseconds: int) -> Trial:
@@ -80,7 +84,7 @@ def trial(two: TwoPaths, kind: Kind, milliseconds: int) -> Trial:
     words = [str(STREAM), TESTS[kind.test], kind.protocol, address(1, peer), str(PORT)]
     words += [str(kind.size), str(milliseconds)]
     if kind.side == "guise":
-        words = two.on_guise(GUISE_NEAR, peer, *words, paths=kind.paths)
+        words = two.on_guise(GUISE_NEAR, peer, *words, paths=kind.paths, flags=VERBOSE)
     seconds = milliseconds / 1000 + LATE_SECONDS
     done = run(two.near.command(*words), env=two.environment(), seconds=seconds).expect()
     octets, nanoseconds, busy, everything = (int(word) for word in done.text.split())

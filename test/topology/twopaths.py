@@ -54,8 +54,10 @@ def congestion_control(namespace: Namespace) -> Iterator[None]:
 class TwoPaths:
     """Made for one pair of rates and delays; as a context, its paths end with it."""
 
-    def __init__(self, near: Namespace, far: Namespace, run_dir: Path, paths: Paths) -> None:
-        self.near, self.far, self.paths = near, far, paths
+    def __init__(
+        self, near: Namespace, far: Namespace, run_dir: Path, paths: Paths, queue: int = QUEUE
+    ) -> None:
+        self.near, self.far, self.paths, self._queue = near, far, paths, queue
         self._run_dir = run_dir
         self._stack = contextlib.ExitStack()
 
@@ -76,7 +78,7 @@ class TwoPaths:
     @contextlib.contextmanager
     def _wire(self, path: int) -> Iterator[None]:
         rate, delay = self.paths.rates[path - 1], self.paths.delays[path - 1]
-        shape = ["--rate", f"{rate}mbit", "--delay", f"{delay}ms", "--limit", str(QUEUE)]
+        shape = ["--rate", f"{rate}mbit", "--delay", f"{delay}ms", "--limit", str(self._queue)]
         ends = [f"{namespace.name}:wire{path}" for namespace in (self.near, self.far)]
         command = [str(GUISE), "path", "--memory", "64M", *shape, *ends]
         with Process(command, env=self.environment()) as process:
