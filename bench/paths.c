@@ -66,6 +66,21 @@ struct paths {
 
 /* ---- the ends ------------------------------------------------------------------------- */
 
+/* In this process's namespace. */
+static int configure(const char *commands)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		execlp("sh", "sh", "-c", commands, (char *)NULL);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		return -errno;
+	return status ? -EIO : 0;
+}
+
 /* In a new namespace, with both taps of that end. Wire.c does not know how to set up endpoints of
  * MPTCP, so iproute2 does all. */
 static int make_namespace(struct paths *p, int first, int *netns, const char *commands)
@@ -74,9 +89,7 @@ static int make_namespace(struct paths *p, int first, int *netns, const char *co
 
 	for (int i = first; i < first + 2 && !err; i++)
 		err = wire_tap(interfaces[i], &p->path[i]);
-	if (!err && system(commands))
-		err = -EIO;
-	return err;
+	return err ? err : configure(commands);
 }
 
 static int make_namespaces(struct paths *p)

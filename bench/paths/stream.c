@@ -183,7 +183,7 @@ static void be_client(char **argv)
 		read_all(fd, &r, sizeof(r));
 	}
 	read_processors(&busy[1], &all[1]);
-	/* When the server has closed, too, nothing is left to be acknowledged by a stack that ends. */
+	/* When the server has closed, too, a stack that ends has nothing to answer any more. */
 	while (read(fd, rest, sizeof(rest)) > 0)
 		;
 	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", r.bytes, r.ns,
