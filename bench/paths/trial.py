@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from topology.closed import UNTIL_CLOSED
 from topology.process import eventually, run
 from topology.side import BUILD, wait_until_says
 from topology.twopaths import FAR, GUISE_FAR, GUISE_NEAR, TwoPaths, address
@@ -84,6 +85,7 @@ def trial(two: TwoPaths, kind: Kind, milliseconds: int) -> Trial:
     words = [str(STREAM), TESTS[kind.test], kind.protocol, address(1, peer), str(PORT)]
     words += [str(kind.size), str(milliseconds)]
     if kind.side == "guise":
+        words = ["sh", "-c", f'"$@" || exit\n{UNTIL_CLOSED}', "sh", *words]
         words = two.on_guise(GUISE_NEAR, peer, *words, paths=kind.paths, flags=VERBOSE)
     seconds = milliseconds / 1000 + LATE_SECONDS
     done = run(two.near.command(*words), env=two.environment(), seconds=seconds).expect()

@@ -22,6 +22,7 @@ def root() -> None:
         pytest.skip("needs root, to make network namespaces")
 
 
+@pytest.mark.slow
 def test_table_csv_and_figure_have_each_kind_with_its_deviation(tmp_path: Path) -> None:
     """Two trials of each: with fewer there is no deviation."""
     flags = ["--trials", "2", "--seconds", "0.3", "--sizes", ",".join(SIZES), "--output", tmp_path]

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from topology.closed import UNTIL_CLOSED
 from topology.content import blob
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace
@@ -36,14 +37,9 @@ pytestmark = pytest.mark.skipif(
     reason="needs mptcp_connect of Debian's package linux-source-6.12: make check builds it",
 )
 
-# A stack that ends forgets what it would have to answer to a peer that did not hear its last words,
-# and the peer's stack waits for it in vain. So each stays until both have closed all connections
-# (06 waits, and 0A listens).
-SETTLE = """
-settled() {
-    ! awk 'FNR > 1 && $4 !~ /0[6A]/ { left = 1 } END { exit !left }' /proc/net/tcp /proc/net/tcp6
-}
-until settled; do sleep 0.05; done
+# Each stack stays until both have closed all connections. $0 is "listener" or "connector".
+SETTLE = f"""
+{UNTIL_CLOSED}
 touch settled.$0
 until [ -e settled.connector ] && [ -e settled.listener ]; do sleep 0.05; done
 cat /proc/net/netstat
