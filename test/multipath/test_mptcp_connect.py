@@ -217,7 +217,8 @@ def test_second_path_joins(ends: Ends, family: int) -> None:
     """What the script does not look at: its hosts have one path. The flag -j waits for the join."""
     ends.options, ends.paths = ["--mptcp"], 2
     there, here = ends.transfer(family, "-j")
-    assert here["MPTcpExtMPJoinAckRx"] == there["MPTcpExtMPJoinSynAckRx"] == 1
+    assert here["MPTcpExtMPJoinAckRx"] >= 1
+    assert there["MPTcpExtMPJoinSynAckRx"] >= 1
 
 
 @slow
@@ -233,8 +234,9 @@ def test_second_path_joins_an_impaired_one(ends: Ends, family: int, kind: str) -
 def test_connection_begins_by_a_cookie(ends: Ends, family: int) -> None:
     ends.listener_options = ["--sysctl", "net.ipv4.tcp_syncookies=2"]
     _, here = ends.transfer(family)
-    assert here["TcpExtSyncookiesSent"] == here["TcpExtSyncookiesRecv"] == 1
-    assert here["MPTcpExtMPCapableACKRX"] == 1
+    assert here["TcpExtSyncookiesSent"] >= 1  # more, where a busy machine answers late
+    assert here["TcpExtSyncookiesRecv"] >= 1
+    assert here["MPTcpExtMPCapableACKRX"] >= 1
 
 
 @slow
