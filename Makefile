@@ -6,7 +6,8 @@
 # Each folder is built by one rule, whatever files it has: lib/*/*.c become libguise,
 # preload/ with it libguise-preload.so, holder/ and relay/ with it guise-holder, capture/*.c
 # guise-capture, mptcp/*.c guise-check-mptcp, bench/*.c guise-bench,
-# and each file of examples/, of bench/servers/ and of a folder of test/ a program. X_test.c beside
+# and each file of examples/, of bench/servers/, of bench/paths/ and of a folder of test/ a program.
+# X_test.c beside
 # X.c is a unit test: a program that is built with the sanitizers and run by `make check`.
 
 BUILD ?= build
@@ -58,15 +59,16 @@ programs := \
 	$(if $(bench_sources),$(BUILD)/guise-bench) \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
-server_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/servers/*.c))
+linux_6_12 := $(wildcard $(shell . ./versions.env && echo $$LINUX_TARBALL))
+server_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/servers/*.c bench/paths/*.c))
 # (test/isa is compiled by its test, with the kernel's assembler.)
 test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard test/*/*.c))) $(BUILD)/test/redis-server \
-	$(BUILD)/test/unpacked $(server_programs)
+	$(BUILD)/test/unpacked $(server_programs) $(if $(linux_6_12),$(BUILD)/test/mptcp_connect)
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(capture_tests) \
 	$(mptcp_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
-.PHONY: all fetch fetch-arm64 fetch-bench fetch-check arm64 help check check-all soak bench bench-servers demo fuzz
+.PHONY: all fetch fetch-arm64 fetch-bench fetch-check fetch-paths arm64 help check check-all soak bench bench-paths bench-servers demo fuzz
 .PHONY: lint format install uninstall clean distclean FORCE
 
 ## all: everything, into build/ (the default)
@@ -89,8 +91,12 @@ fetch-arm64: fetch
 ## fetch-bench: as fetch, and the servers of bench-servers
 fetch-bench: fetch $(BUILD)/test/unpacked
 
+## fetch-paths: as fetch, and what draws the figure of bench-paths
+fetch-paths: fetch
+	@make/venv --plots python -c ''
+
 ## fetch-check: the same, and the tools and servers of the tests
-fetch-check: fetch-arm64 $(BUILD)/test/unpacked
+fetch-check: fetch-arm64 fetch-paths $(BUILD)/test/unpacked
 	@make/venv python -c ''
 	@. ./versions.env && GO_AT_LEAST=$$GO_VERSION $(GO) run \
 		honnef.co/go/tools/cmd/staticcheck@$$STATICCHECK_VERSION -version >/dev/null
@@ -207,8 +213,8 @@ $(BUILD)/test/%: test/%.c $(BUILD)/libguise.so Makefile
 		-MMD -MP -o $@ $< -L$(BUILD) -Wl,--as-needed -lguise -lresolv \
 		'-Wl,-rpath,$$ORIGIN/../..'
 
-# The server among those of make bench-servers that is guise's own: it knows nothing of libguise.
-$(BUILD)/bench/servers/%: bench/servers/%.c Makefile
+# Programs of the benchmarks with servers and with paths: they know nothing of libguise.
+$(BUILD)/bench/%: bench/%.c Makefile
 	@mkdir -p $(@D)
 	$(call what,CC,$<)
 	$(Q)$(CC) $(CFLAGS) $(c_warnings) -std=gnu11 -D_GNU_SOURCE= -pthread -MMD -MP -o $@ $<
@@ -218,6 +224,13 @@ $(BUILD)/bench/servers/%: bench/servers/%.c Makefile
 $(BUILD)/test/redis-server: FORCE
 	@mkdir -p $(@D)
 	@ln -sfn "$$(command -v redis-check-rdb || echo /usr/bin/redis-check-rdb)" $@
+
+# A program of the kernel's own tests, taken from its source as it is.
+$(BUILD)/test/mptcp_connect: $(linux_6_12)
+	@mkdir -p $(@D)
+	$(call what,CC,mptcp_connect of $<)
+	$(Q)tar -x -O -f $< --wildcards '*/tools/testing/selftests/net/mptcp/mptcp_connect.c' > $@.c
+	$(Q)$(CC) $(CFLAGS) -o $@ $@.c
 
 # Other packages that would start a server are unpacked, and not installed.
 $(BUILD)/test/unpacked: FORCE
@@ -282,7 +295,7 @@ $(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/fuzz.a 
 -include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources) \
 	$(mptcp_sources) $(fuzz_sources)))
 -include $(patsubst %.c,$(BUILD)/unit/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(fuzzers))
--include $(wildcard $(BUILD)/examples/*.d $(BUILD)/bench/servers/*.d $(BUILD)/test/*/*.d)
+-include $(wildcard $(BUILD)/examples/*.d $(BUILD)/bench/*/*.d $(BUILD)/test/*/*.d)
 
 # ---- the kernel, and Go -----------------------------------------------------------------------
 
@@ -329,7 +342,7 @@ $(BUILD)/guise: $(go_sources)
 # Debian's libraries for arm64 are not installed here; what is linked with them is found below
 # this folder, and their headers are this machine's own where they are the same.
 arm64_programs := $(patsubst %.c,$(BUILD)/arm64/%,test/port/fault.c test/region/stacks.c \
-	test/fault/killed.c $(filter-out test/preload/raw.c,$(wildcard test/preload/*.c)))
+	test/fault/killed.c test/multipath/cables.c $(filter-out test/preload/raw.c,$(wildcard test/preload/*.c)))
 
 ## arm64: everything for arm64, cross-built, into build/arm64
 arm64:
@@ -376,6 +389,10 @@ bench: all
 ## bench-servers: servers and their clients on one stack, and on this host; SERVERS='jvm node-*'
 bench-servers: all $(server_programs) $(BUILD)/test/unpacked
 	bench/servers/run $(SERVERS)
+
+## bench-paths: one path and two, on this stack and on this host's; PATHS='--trials 2 --seconds 1'
+bench-paths: all $(BUILD)/bench/paths/stream
+	bench/paths/run $(PATHS)
 
 ## demo: uploads over congestion controls that this host may not have
 demo: all
