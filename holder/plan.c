@@ -92,6 +92,13 @@ static int apply_memory(struct plan *p, char **word, int words)
 	return 0;
 }
 
+static int apply_kernel(struct plan *p, char **word, int words)
+{
+	(void)words;
+	p->options.kernel = word[1];
+	return 0;
+}
+
 static int apply_clock(struct plan *p, char **word, int words)
 {
 	if (!strcmp(word[1], "real") && words == 2) {
@@ -417,6 +424,7 @@ static int apply_guests(struct plan *p, char **word, int words)
 static const struct directive directives[] = {
 	{ "name", SETTING, 1, 1, "NAME", apply_name },
 	{ "memory", SETTING, 1, 1, "BYTES|NM", apply_memory },
+	{ "kernel", SETTING, 1, 1, "NAME", apply_kernel },
 	{ "clock", SETTING, 1, 2, "real | sim SEED", apply_clock },
 	{ "cmdline", SETTING, 1, MANY, "TEXT...", apply_cmdline },
 	{ "boot", STACK, 0, 0, "", apply_boot },
