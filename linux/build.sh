@@ -376,6 +376,8 @@ fi
 rm -f "$build/.kernel"
 lay_over
 configure
+# First what is new: who writes an extension does not wait for the rest to learn of an error in it.
+[ -z "$extensions" ] || compile extensions/
 compile -j "${JOBS:-$(nproc)}" vmlinux
 describe >"$out/description"
 "${cross}strip" -s -o "$out/guise-kernel" "$out/vmlinux"

@@ -2,7 +2,7 @@
 /*
  * LIA, the coupled congestion control for Multipath TCP of RFC 6356.
  *
- * What it promises, as the RFC's three goals (test/sim/test_coupled.py):
+ * What it promises, as the RFC's three goals (test/extension/test_lia.py):
  *	1. A connection of several paths gets at least what it would get on the best of them alone.
  *	2. It takes no more of a link that several of its subflows share than one TCP would.
  *	3. It moves its traffic away from paths with congestion, as far as goals 1 and 2 allow.

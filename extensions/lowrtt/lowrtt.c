@@ -22,7 +22,7 @@
 
 #include "net/mptcp/protocol.h"
 
-/* Packets that may still be given to it; more than the window by one, because a window that is
+/* Packets that may still be given to it: a quarter more than the window, because a window that is
  * never asked for more does not grow. */
 static int room(const struct sock *ssk)
 {
@@ -31,7 +31,8 @@ static int room(const struct sock *ssk)
 
 	if (!sk_stream_memory_free(ssk))
 		return 0;
-	return (int)tcp_snd_cwnd(tp) + 1 - (int)(tcp_packets_in_flight(tp) + unsent);
+	return (int)(tcp_snd_cwnd(tp) + max(tcp_snd_cwnd(tp) / 4, 4U)) -
+	       (int)(tcp_packets_in_flight(tp) + unsent);
 }
 
 /* A timeout has expired, and nothing was acknowledged since. */

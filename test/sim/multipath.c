@@ -18,6 +18,7 @@
  *	-x PATH:CC:N	N flows of TCP on that path, in the same direction
  *	-t SECONDS, -w SECONDS	of the run and of the warm-up before it
  *	-m BYTES	a message of that many bytes each 100 ms, in place of as much as fits
+ *	-B "MIN USUAL MAX"	the sizes of the buffers of TCP
  *	-k PATH:SECONDS	from then on, that path loses every packet
  */
 #include "guise/guise.h"
@@ -254,7 +255,7 @@ int main(int argc, char **argv)
 	uint64_t sent[PATHS], seconds = 20, warm = 5, kill_at = 0, start;
 	struct mptcp_info info;
 	socklen_t len = sizeof(info);
-	const char *cc = "cubic", *scheduler = NULL, *flags = "subflow";
+	const char *cc = "cubic", *scheduler = NULL, *buffers = NULL, *flags = "subflow";
 	int err, c, dead = 0, crossing = 0, protocol = IPPROTO_MPTCP;
 	struct {
 		int path, n;
@@ -265,7 +266,7 @@ int main(int argc, char **argv)
 
 	opt.simulated = 1;
 	opt.seed = 1;
-	while ((c = getopt(argc, argv, "p:2nbdc:s:S:x:t:w:m:k:")) != -1) {
+	while ((c = getopt(argc, argv, "p:2nbdc:s:S:x:t:w:m:k:B:")) != -1) {
 		switch (c) {
 		case 'p':
 			if (paths < PATHS)
@@ -304,6 +305,9 @@ int main(int argc, char **argv)
 		case 'w':
 			warm = strtoull(optarg, NULL, 10);
 			break;
+		case 'B':
+			buffers = optarg;
+			break;
 		case 'm':
 			message = atol(optarg);
 			break;
@@ -325,9 +329,14 @@ int main(int argc, char **argv)
 	client = (int)check(guise_netns_new(stack), "namespace");
 	server = (int)check(guise_netns_new(stack), "namespace");
 	make_paths(shared, flags);
-	for (int i = 0; scheduler && i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		enter(i ? server : client);
-		check(guise_sysctl_set(stack, "net.mptcp.scheduler", scheduler), scheduler);
+		if (scheduler)
+			check(guise_sysctl_set(stack, "net.mptcp.scheduler", scheduler), scheduler);
+		if (!buffers)
+			continue;
+		check(guise_sysctl_set(stack, "net.ipv4.tcp_rmem", buffers), buffers);
+		check(guise_sysctl_set(stack, "net.ipv4.tcp_wmem", buffers), buffers);
 	}
 	add_flow(protocol ? "mptcp" : "tcp", 0, protocol, cc);
 	for (int i = 0; i < crossing; i++)
