@@ -92,6 +92,7 @@ static int apply_memory(struct plan *p, char **word, int words)
 	return 0;
 }
 
+/* Known before the stack is: the image is opened by who still may open any file. */
 static int apply_kernel(struct plan *p, char **word, int words)
 {
 	(void)words;
@@ -424,7 +425,7 @@ static int apply_guests(struct plan *p, char **word, int words)
 static const struct directive directives[] = {
 	{ "name", SETTING, 1, 1, "NAME", apply_name },
 	{ "memory", SETTING, 1, 1, "BYTES|NM", apply_memory },
-	{ "kernel", SETTING, 1, 1, "NAME", apply_kernel },
+	{ "kernel", ANYWHERE, 1, 1, "NAME", apply_kernel },
 	{ "clock", SETTING, 1, 2, "real | sim SEED", apply_clock },
 	{ "cmdline", SETTING, 1, MANY, "TEXT...", apply_cmdline },
 	{ "boot", STACK, 0, 0, "", apply_boot },

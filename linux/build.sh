@@ -315,19 +315,19 @@ describe() {
 	echo "config $configs"
 	[ -z "$extensions" ] || echo "extension $extensions"
 	sed -n 's/^CONFIG_DEFAULT_TCP_CONG="\(.*\)"/default \1/p' "$out/.config"
-	linked | xargs -d '\n' grep -l -E 'struct (tcp_congestion_ops|mptcp_sched_ops) [a-z0-9_]+' |
+	linked | xargs -d '\n' grep -l -E 'struct (tcp_congestion_ops|mptcp_sched_ops) [a-z0-9_]+|_register_(congestion_control|scheduler)\(&' |
 		LC_ALL=C sort | xargs -d '\n' awk '
 		FNR == 1 { what = "" }
 		match($0, /struct (tcp_congestion_ops|mptcp_sched_ops) [a-z0-9_]+.*= *\{/) {
 			n = split($0, word, /[ \t]+/)
 			for (i = 1; i < n; i++)
 				if (word[i] == "struct") {
-					what = FILENAME " " word[i + 2]
+					what = word[i + 2]
 					break
 				}
 		}
 		/^};/ { what = "" }
-		what != "" && /^[ \t]*\.name[ \t]*=/ { split($0, word, "\""); name[what] = word[2] }
+		what != "" && /^[ \t]*\.name[ \t]*=/ { split($0, word, "\""); name[FILENAME " " what] = name[what] = word[2] }
 		match($0, /(tcp_register_congestion_control|mptcp_register_scheduler)\(&[a-z0-9_]+\)/) {
 			call = substr($0, RSTART, RLENGTH)
 			kind = call ~ /^tcp/ ? "congestion" : "scheduler"
@@ -338,8 +338,10 @@ describe() {
 		END {
 			for (i = 1; i <= count; i++) {
 				split(known[i], word, " ")
-				if (name[word[2] " " word[3]] != "")
+				if (word[2] " " word[3] in name) # a static one of its own
 					print word[1], name[word[2] " " word[3]]
+				else if (word[3] in name)
+					print word[1], name[word[3]]
 			}
 		}'
 }
