@@ -45,6 +45,7 @@ build=$(cd "$build" && pwd -P)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/guise
 source=${KERNEL_SRC:-$LINUX_TARBALL}
 configs=${KERNEL_CONFIG:-net}
+# shellcheck disable=SC2086 # a word for each
 extensions=$(printf '%s\n' ${EXTENSIONS:-} | LC_ALL=C sort -u | paste -s -d ' ')
 cross=${CROSS_COMPILE:-}
 config=$build/linux.config
@@ -119,8 +120,12 @@ fingerprint() {
 		"${cross}gcc" --version | head -n 1
 		"${cross}ld" --version | head -n 1
 		cd "$root"
-		# shellcheck disable=SC2086 # a path for each extension
-		find linux include/guise $(printf 'extensions/%s ' $extensions | grep -v '/ $') -type f ! -name '.*' ! -name '*~' |
+		folders='linux include/guise'
+		for name in $extensions; do
+			folders="$folders extensions/$name"
+		done
+		# shellcheck disable=SC2086 # a path for each
+		find $folders -type f ! -name '.*' ! -name '*~' |
 			LC_ALL=C sort | xargs -d '\n' sha256sum
 	} | sed "s,$root/,," | sha256sum | cut -c 1-16
 }
@@ -310,6 +315,8 @@ linked() {
 
 # Step 4: what the image has. A congestion control or a scheduler is a struct that is given to
 # the function which makes it known; its name is in the struct.
+#
+# shellcheck disable=SC2016 # the dollars are awk's
 describe() {
 	echo "linux $(cat "$out/include/config/kernel.release")"
 	echo "config $configs"

@@ -35,8 +35,8 @@
 
 #include "net/mptcp/protocol.h"
 
-#define SCALE 10 /* bits behind the point of the sum */
-#define RTT_MAX (1U << 23)
+#define SCALE    10 /* bits behind the point of the sum */
+#define RTT_MAX  (1U << 23)
 #define CWND_MAX (1U << 20)
 
 struct sample {
@@ -71,7 +71,8 @@ static u32 coupled(struct sock *sk)
 	if (!subflow || !subflow->conn)
 		return 0;
 	msk = mptcp_sk(subflow->conn);
-	mptcp_for_each_subflow(msk, subflow) {
+	mptcp_for_each_subflow(msk, subflow)
+	{
 		struct sample now = sample_of(mptcp_subflow_tcp_sock(subflow));
 		u64 rate;
 
@@ -85,7 +86,8 @@ static u32 coupled(struct sock *sk)
 	}
 	if (!best.cwnd)
 		return 0;
-	mptcp_for_each_subflow(msk, subflow) {
+	mptcp_for_each_subflow(msk, subflow)
+	{
 		struct sample now = sample_of(mptcp_subflow_tcp_sock(subflow));
 
 		if (counts(subflow) && now.rtt)

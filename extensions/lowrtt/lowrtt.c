@@ -57,10 +57,10 @@ static bool is_served(struct mptcp_sock *msk)
 {
 	struct mptcp_subflow_context *subflow;
 
-	mptcp_for_each_subflow(msk, subflow)
-		if (!subflow->backup && !subflow->request_bkup && mptcp_subflow_active(subflow) &&
-		    !stopped(mptcp_subflow_tcp_sock(subflow)))
-			return true;
+	mptcp_for_each_subflow(msk,
+			       subflow) if (!subflow->backup && !subflow->request_bkup &&
+					    mptcp_subflow_active(subflow) &&
+					    !stopped(mptcp_subflow_tcp_sock(subflow))) return true;
 	return false;
 }
 
@@ -69,7 +69,8 @@ static int lowrtt_get_subflow(struct mptcp_sock *msk, struct mptcp_sched_data *d
 	struct mptcp_subflow_context *subflow, *best = NULL;
 	u64 lowest = is_served(msk) ? 1ULL << 33 : U64_MAX, n;
 
-	mptcp_for_each_subflow(msk, subflow) {
+	mptcp_for_each_subflow(msk, subflow)
+	{
 		struct sock *ssk = mptcp_subflow_tcp_sock(subflow);
 
 		if (data->reinject && !tcp_rtx_and_write_queues_empty(ssk))

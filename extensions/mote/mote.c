@@ -28,7 +28,7 @@
 #include "mote.h"
 
 #define FIRST_FREE 49152 /* ports that are given to who asks for none */
-#define HEADER sizeof(struct mote_header)
+#define HEADER     sizeof(struct mote_header)
 
 struct mote_sock {
 	struct inet_sock inet; /* first */
@@ -55,10 +55,10 @@ static bool is_taken(const struct net *net, __be32 address, __be16 port)
 {
 	const struct mote_sock *m;
 
-	hlist_for_each_entry(m, &bound, node)
-		if (m->port == port && net_eq(sock_net(&m->inet.sk), net) &&
-		    (!m->address || !address || m->address == address))
-			return true;
+	hlist_for_each_entry(m, &bound, node) if (m->port == port &&
+						  net_eq(sock_net(&m->inet.sk), net) &&
+						  (!m->address || !address ||
+						   m->address == address)) return true;
 	return false;
 }
 
@@ -89,7 +89,8 @@ static struct sock *find(const struct net *net, __be32 address, __be16 port, __b
 	struct mote_sock *m;
 
 	spin_lock_bh(&bound_lock);
-	hlist_for_each_entry(m, &bound, node) {
+	hlist_for_each_entry(m, &bound, node)
+	{
 		struct sock *sk = &m->inet.sk;
 
 		if (m->port != port || !net_eq(sock_net(sk), net) ||
@@ -360,7 +361,9 @@ static int mote_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int
 		const struct mote_header *h = (const struct mote_header *)skb->data;
 
 		*from = (struct sockaddr_mote){
-			.family = AF_MOTE, .port = h->source, .address = ip_hdr(skb)->saddr,
+			.family = AF_MOTE,
+			.port = h->source,
+			.address = ip_hdr(skb)->saddr,
 		};
 		msg->msg_namelen = sizeof(*from);
 	}

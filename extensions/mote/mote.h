@@ -26,16 +26,16 @@ struct sockaddr_mote {
 };
 
 /* Options: integers, only to be asked for. */
-#define SOL_MOTE 253
+#define SOL_MOTE  253
 #define MOTE_LOST 1 /* how many datagrams of the peer did not come; for connected sockets */
 
 /* On the wire, after the header of IPv4. */
 struct mote_header {
 	__be16 source;
 	__be16 destination;
-	__be32 number;	/* of the sender's datagrams to anyone, from 0 on */
-	__be16 length;	/* with this header */
-	__be16 check;	/* as UDP's, with the addresses */
+	__be32 number; /* of the sender's datagrams to anyone, from 0 on */
+	__be16 length; /* with this header */
+	__be16 check;  /* as UDP's, with the addresses */
 };
 
 #endif

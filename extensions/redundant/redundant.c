@@ -29,10 +29,10 @@ static int redundant_get_subflow(struct mptcp_sock *msk, struct mptcp_sched_data
 	bool fresh = mptcp_send_head((struct sock *)msk), backups = true, any = false;
 	struct mptcp_subflow_context *subflow;
 
+	mptcp_for_each_subflow(msk, subflow) if (!is_backup(subflow) &&
+						 mptcp_subflow_active(subflow)) backups = false;
 	mptcp_for_each_subflow(msk, subflow)
-		if (!is_backup(subflow) && mptcp_subflow_active(subflow))
-			backups = false;
-	mptcp_for_each_subflow(msk, subflow) {
+	{
 		struct sock *ssk = mptcp_subflow_tcp_sock(subflow);
 
 		if (data->reinject && !tcp_rtx_and_write_queues_empty(ssk)) {

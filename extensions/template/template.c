@@ -36,7 +36,7 @@
  */
 struct template {
 	u32 before_loss; /* the window when the last loss was found */
-	u32 losses;	 /* how many there were, only to show how to keep count */
+	u32 losses;      /* how many there were, only to show how to keep count */
 };
 
 static struct template *of(const struct sock *sk)

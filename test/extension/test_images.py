@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An image says what it has, and that is what its kernel has; what an extension must bring, and what
-happens when it does not."""
+"""An image says what it has, and that is what its kernel has; what an extension must bring, and
+what happens when it does not."""
 
 from __future__ import annotations
 
@@ -130,7 +130,9 @@ class Checkout:
         )
 
     def images(self) -> list[Path]:
-        return list(self.build.glob("guise-kernel*")) + list((self.cache / "guise").glob("kernel/*"))
+        return list(self.build.glob("guise-kernel*")) + list(
+            (self.cache / "guise").glob("kernel/*")
+        )
 
 
 @pytest.fixture
@@ -159,7 +161,9 @@ def test_what_is_no_extension_is_refused(checkout: Checkout) -> None:
 def test_the_compilers_own_error_is_shown_and_nothing_half_built(checkout: Checkout) -> None:
     bad = checkout.root / "extensions/template"
     text = (bad / "template.c").read_text("utf-8")
-    (bad / "template.c").write_text(text.replace("tcp_slow_start(tp, acked)", "no_such(tp)"), "utf-8")
+    (bad / "template.c").write_text(
+        text.replace("tcp_slow_start(tp, acked)", "no_such(tp)"), "utf-8"
+    )
     done = checkout.make("template")
     assert done.returncode == 1
     assert re.search(r"extensions/template/template\.c:\d+:\d+: error: .*no_such", done.stderr)

@@ -135,7 +135,7 @@ def test_what_is_no_datagram_of_its_own_harms_nothing(
         ".returncode)\n"
     )
     with serving(env, cable[0]):
-        words = command(2, cable[1])[:-1] + ["/usr/bin/python3", "-c", script]
+        words = [*command(2, cable[1])[:-1], "/usr/bin/python3", "-c", script]
         done = subprocess.run(
             words,
             env=env,

@@ -35,10 +35,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATHS 4
-#define FLOWS 32
-#define PORT 5001
-#define SECOND 1000000000ull
+#define PATHS         4
+#define FLOWS         32
+#define PORT          5001
+#define SECOND        1000000000ull
 #define MESSAGE_EVERY (SECOND / 10)
 
 #ifndef IPPROTO_MPTCP
@@ -51,9 +51,9 @@
 struct flow {
 	const char *kind;
 	int path, out, in;
-	long got;     /* after the warm-up */
-	long pending; /* of the message that is being sent */
-	long whole;   /* received since the last message was whole */
+	long got;             /* after the warm-up */
+	long pending;         /* of the message that is being sent */
+	long whole;           /* received since the last message was whole */
 	uint64_t last, stall; /* when something came, and the longest pause after the warm-up */
 };
 
@@ -144,8 +144,9 @@ static void add_flow(const char *kind, int path, int protocol, const char *cc)
 	      cc);
 	check(guise_connect(stack, from, (struct sockaddr *)&a, sizeof(a)), "connect");
 	to = (int)check(guise_accept4(stack, listener, NULL, NULL, 0), "accept");
-	*f = (struct flow){ .kind = kind, .path = path, .out = down ? to : from,
-			    .in = down ? from : to };
+	*f = (struct flow){
+		.kind = kind, .path = path, .out = down ? to : from, .in = down ? from : to
+	};
 }
 
 /* Bytes that the senders' end of a path has sent, without what netem dropped or still has. */
@@ -157,7 +158,8 @@ static void count_path(int path, uint64_t *bytes)
 
 	enter(down ? client : server);
 	snprintf(name, sizeof(name), "p%d:", path);
-	check(guise_read_file(stack, "/proc/thread-self/net/dev", text, sizeof(text)), "/proc/thread-self/net/dev");
+	check(guise_read_file(stack, "/proc/thread-self/net/dev", text, sizeof(text)),
+	      "/proc/thread-self/net/dev");
 	line = strstr(text, name);
 	*bytes = line ? strtoull(line + strlen(name), NULL, 10) : 0;
 }
@@ -233,7 +235,8 @@ static void print_counter(int ns, const char *name)
 	char *names, *values, *word, *rest;
 
 	enter(ns);
-	check(guise_read_file(stack, "/proc/thread-self/net/netstat", text, sizeof(text)), "/proc/thread-self/net/netstat");
+	check(guise_read_file(stack, "/proc/thread-self/net/netstat", text, sizeof(text)),
+	      "/proc/thread-self/net/netstat");
 	names = strstr(text, "MPTcpExt:");
 	values = names ? strstr(names + 1, "MPTcpExt:") : NULL;
 	if (!values)
@@ -362,7 +365,8 @@ int main(int argc, char **argv)
 		printf("path %d bytes %" PRIu64 "\n", i, now - sent[i]);
 	}
 	memset(&info, 0, sizeof(info));
-	if (protocol && guise_getsockopt(stack, flow[0].out, SOL_MPTCP, MPTCP_INFO, &info, &len) >= 0)
+	if (protocol &&
+	    guise_getsockopt(stack, flow[0].out, SOL_MPTCP, MPTCP_INFO, &info, &len) >= 0)
 		printf("subflows %d\n", info.mptcpi_subflows + 1);
 	print_counter(down ? server : client, "MPTCPRetrans");
 	print_counter(down ? client : server, "DuplicateData");
