@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # `make help` lists the targets. Results are in build/; BUILD=DIR, SANITIZE=address,undefined,
-# CFLAGS, KERNEL_SRC, PREFIX and DESTDIR may be given.
+# CFLAGS, KERNEL_SRC, EXTENSIONS, PREFIX and DESTDIR may be given.
 #
 # Each folder is built by one rule, whatever files it has: lib/*/*.c become libguise,
 # preload/ with it libguise-preload.so, holder/ and relay/ with it guise-holder, capture/*.c
@@ -68,11 +68,21 @@ unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(hol
 	$(mptcp_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
+# EXTENSIONS="NAME ..." asks for one more image, with these of extensions/.
+empty :=
+kernel_with = $(if $(strip $(1)),$(BUILD)/guise-kernel-$(subst $(empty) $(empty),-,$(sort $(1))))
+extended_kernel := $(call kernel_with,$(EXTENSIONS))
+# The one that tests use has all that are shipped.
+shipped_kernel := $(call kernel_with,lia lowrtt mote redundant template)
+# What make install takes besides guise-kernel: no kernel that is for tests.
+more_kernels = $(filter-out %.debug %.new $(addprefix $(BUILD)/guise-kernel-,planted net-debug 6.1), \
+	$(wildcard $(BUILD)/guise-kernel-*))
+
 .PHONY: all fetch fetch-arm64 fetch-bench fetch-check fetch-paths arm64 help check check-all soak bench bench-paths bench-servers demo fuzz
 .PHONY: lint format install uninstall clean distclean FORCE
 
 ## all: everything, into build/ (the default)
-all: $(BUILD)/guise-kernel $(programs)
+all: $(BUILD)/guise-kernel $(extended_kernel) $(programs)
 
 ## help: this list
 help:
@@ -323,6 +333,16 @@ $(BUILD)/guise-kernel-net-debug: FORCE
 	@KERNEL_CONFIG='net debug' linux/build.sh $(BUILD)/linux-net-debug
 	@ln -f $(BUILD)/linux-net-debug/guise-kernel $@
 
+# A kernel with extensions (docs/extensions.md), beside the others: guise-kernel-NAME-NAME. All else
+# is taken from the kernel's build. The name of the file is for people: who needs an extension looks
+# for an image that says that it has it.
+$(BUILD)/guise-kernel-%: $(BUILD)/guise-kernel FORCE
+	@mkdir -p $(BUILD)/linux-$*
+	@[ -d $(BUILD)/linux-$*/linux ] || [ ! -d $(BUILD)/linux ] || \
+		flock $(BUILD)/.kernel.lock cp -a $(BUILD)/linux $(BUILD)/linux-$*/
+	@EXTENSIONS='$(subst -, ,$*)' linux/build.sh $(BUILD)/linux-$*
+	@ln -f $(BUILD)/linux-$*/guise-kernel $@
+
 # Debian 13 has no source of 6.1.
 linux_6_1 := $(shell . ./versions.env && echo $$LINUX_TARBALL_6_1)
 other_kernels := $(BUILD)/guise-kernel-net-debug $(if $(wildcard $(linux_6_1)),$(BUILD)/guise-kernel-6.1)
@@ -357,16 +377,17 @@ export GUISE_BUILD := $(abspath $(BUILD))
 CHECK := C_DIALECT='$(c_dialect)' UNIT_TESTS='$(unit_tests)' make/venv python make/check.py
 
 ## check: linters, unit tests, tests of a running guise; under 40 minutes
-check: all arm64 $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted
+check: all arm64 $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted \
+		$(shipped_kernel)
 	@$(CHECK) lint unit go pytest
 
 ## check-all: as check, with the slow tests, such as fresh Debian systems
 check-all: all arm64 $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted \
-		$(other_kernels)
+		$(shipped_kernel) $(other_kernels)
 	@$(CHECK) lint unit go pytest-all
 
 ## soak: the tests that run for hours
-soak: all $(test_programs) $(fuzz_programs)
+soak: all $(test_programs) $(fuzz_programs) $(shipped_kernel)
 	@$(CHECK) soak
 
 ## lint: clang-format, clang-tidy, gofmt, vet, staticcheck, ruff, mypy, shellcheck
@@ -417,7 +438,7 @@ install: all
 	install -m 755 $(BUILD)/guise $(to)/bin/
 	install -m 755 $(addprefix $(BUILD)/,guise-holder guise-capture guise-check-mptcp guise-bench) $(to)/lib/guise/
 	install -m 644 $(addprefix $(BUILD)/,guise-kernel libguise.so libguise.a libguise-preload.so) \
-		$(to)/lib/guise/
+		$(more_kernels) $(to)/lib/guise/
 	install -m 644 include/guise/*.h $(to)/include/guise/
 	install -m 644 docs/guise.schema.json $(to)/share/guise/
 	for manual in $(manuals); do install -m 644 docs/$${manual##*/} $$manual; done

@@ -12,6 +12,7 @@ import (
 	"guise/internal/holder"
 	"guise/internal/hostnet"
 	"guise/internal/hostnet/survey"
+	"guise/internal/image"
 	"guise/internal/plan"
 )
 
@@ -57,7 +58,12 @@ func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
 		}
 		return flag(name)
 	}
-	show("cc", cmp.Or(s.CC, plan.CongestionControls[0]), profiled("cc"))
+	cc := "the kernel's default"
+	if kernel, err := image.Choose(f.extensions); err == nil {
+		show("kernel", kernel.Name(), flag("extension"))
+		cc = cmp.Or(kernel.Default, cc)
+	}
+	show("cc", cmp.Or(s.CC, cc), profiled("cc"))
 	show("mptcp", fmt.Sprint(s.MPTCP), profiled("mptcp"))
 	for i, sysctl := range s.Sysctls {
 		origin := "--sysctl"

@@ -21,20 +21,26 @@ func refused(t *testing.T, parse func(string) error, inputs map[string]string) {
 }
 
 func TestUnknownCongestionControlIsNamedWithTheValid(t *testing.T) {
-	for _, name := range CongestionControls {
-		if err := CheckCongestionControl(name); err != nil {
+	has := []string{"cubic", "reno", "westwood"}
+	for _, name := range has {
+		if err := CheckCongestionControl(name, has); err != nil {
 			t.Error(err)
 		}
 	}
-	if len(CongestionControls) != 17 {
-		t.Errorf("%d congestion controls, want the 17 of Linux 6.12", len(CongestionControls))
-	}
-	refused(t, CheckCongestionControl, map[string]string{
+	refused(t, func(name string) error { return CheckCongestionControl(name, has) }, map[string]string{
 		"":         "valid are cubic, reno",
 		"quantum":  "valid are cubic, reno",
 		"westwod":  "did you mean westwood?",
 		"cubic\nx": "did you mean cubic?",
 	})
+	if err := CheckCongestionControl("pigeon", nil); err != nil {
+		t.Errorf("nobody knows what the image has: %v", err)
+	}
+	refused(t, func(name string) error { return CheckCongestionControl(name, nil) }, map[string]string{
+		"": "1 to 15 letters", "a b": "1 to 15 letters", "cubic\nx": "1 to 15 letters",
+	})
+	refused(t, func(name string) error { return CheckScheduler(name, []string{"default"}) },
+		map[string]string{"defult": "did you mean default?"})
 }
 
 func TestSysctls(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 type Run struct {
 	Name    string
 	Memory  uint64
+	Kernel  string // the image's file beside the holder; "": guise-kernel
 	CC      string // "": the stack's default
 	MPTCP   bool
 	Sysctls []Sysctl
@@ -156,8 +157,11 @@ func (r *Run) Plan(firstFD int) *Plan {
 	return p
 }
 
-// addControl returns the lines about the holder itself.
+// addControl returns the lines about the holder itself, and about the image that it needs.
 func (r *Run) addControl(fd int) (lines []string) {
+	if r.Kernel != "" {
+		lines = append(lines, "kernel "+r.Kernel)
+	}
 	if r.Control != nil {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("control fd=%d %s %s", fd, r.Control.Path, r.Control.Name)))
 		for _, key := range slices.Sorted(maps.Keys(r.Control.Told)) {
