@@ -33,7 +33,8 @@
 #define HANGS_LOOKS 90
 #define CANNOT_RUN  77
 
-static const struct wire *const wires[] = { &wire_port, &wire_tap, &wire_pair, &wire_host_tap };
+static const struct wire *const wires[] = { &wire_port, &wire_tap, &wire_pair, &wire_packet,
+					    &wire_host_tap };
 
 enum { N_WIRES = sizeof(wires) / sizeof(wires[0]) };
 

@@ -34,7 +34,7 @@ struct wire {
 	void (*repair)(void);
 };
 
-extern const struct wire wire_port, wire_tap, wire_pair, wire_host_tap;
+extern const struct wire wire_port, wire_tap, wire_pair, wire_packet, wire_host_tap;
 
 /* Adds a link that the fuzzer itself is the backend of, or seems to be. */
 int wire_plug(struct guise_stack *s, const struct guise_link_backend *backend, const int fd[2]);

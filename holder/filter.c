@@ -263,7 +263,7 @@ void isolation_seal(bool forks, unsigned int *left)
 	const uint32_t self[] = { (uint32_t)host_sys(SYS_getpid), 0 };
 	static const uint32_t family[] = { AF_INET, AF_INET6 };
 	static const uint32_t control[] = {
-		SIOCATMARK, SIOCOUTQ,        SIOCGIFINDEX,  SIOCGIFHWADDR,
+		SIOCATMARK, SIOCOUTQ,        SIOCGIFINDEX,  SIOCGIFNAME, SIOCGIFHWADDR,
 		SIOCGIFMTU, TUNSETVNETHDRSZ, TUNSETOFFLOAD, TUNGETIFF,
 	};
 	const uint32_t nothing = 0;

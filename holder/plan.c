@@ -240,6 +240,19 @@ static int apply_link(struct plan *p, char **word, int words)
 	return 0;
 }
 
+static int apply_hold(struct plan *p, char **word, int words)
+{
+	int fd;
+
+	(void)words;
+	if (parse_fd("hold", word[1], &fd))
+		return -EINVAL;
+	if (p->n_held == PLAN_HELD)
+		return guise_fail(ENOSPC, "hold: at most %d descriptors", PLAN_HELD);
+	p->held[p->n_held++] = fd;
+	return 0;
+}
+
 /* The holder does not yet watch for the end of such a link's other side. */
 static int add_link_later(struct plan *p, char **word, int words)
 {
@@ -591,6 +604,7 @@ static const struct directive directives[] = {
 	{ "tell", ANYWHERE, 1, 1, "KEY=VALUE", apply_tell, false, NULL },
 	{ "follow", ANYWHERE, 3, 3, "PROGRAM fd=CONFIG fd=REPORT", apply_follow, false, NULL },
 	{ "undo", ANYWHERE, 2, 2, "PROGRAM JOURNAL", apply_undo, false, NULL },
+	{ "hold", ANYWHERE, 1, 1, "fd=N", apply_hold, false, NULL },
 };
 
 #define N_DIRECTIVES (sizeof(directives) / sizeof(directives[0]))

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #define PLAN_MAX_BYTES (1u << 20)
+#define PLAN_HELD      32
 
 struct control;
 struct directive;
@@ -33,6 +34,8 @@ struct plan {
 	struct isolation_user *user; /* whose it is; NULL: who starts it */
 	bool keep;
 	const char *undo_program, *undo_journal;
+	int held[PLAN_HELD]; /* descriptors that the warden keeps open until its end */
+	int n_held;
 	struct {
 		const char *program; /* NULL: none */
 		int config, report;

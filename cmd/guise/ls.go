@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -17,6 +18,7 @@ import (
 
 	"guise/internal/holder"
 	"guise/internal/plain"
+	"guise/internal/uplink"
 )
 
 // tellTime is how long guise ls waits for what only a stack's kernel can tell.
@@ -27,6 +29,7 @@ type listed struct {
 	Stack string `json:"stack"` // what guise exec and guise down take
 	Named bool   `json:"named"`
 	*holder.Status
+	Uplinks []uplink.Status `json:"uplinks,omitempty"`
 	// Connections are nil when they were not asked for, or not told.
 	Connections []holder.Connection `json:"connections"`
 	Error       string              `json:"error,omitempty"`
@@ -39,7 +42,8 @@ func newLs() *cobra.Command {
 		Short: "List the stacks there are, or their connections",
 		Long: "Lists this user's stacks: those of guise up by their names, those of guise run by the number of the process\n" +
 			"that guise run was. MEMBERS are processes on the stack (and how many of them are served),\n" +
-			"SOCKETS those of the stack (its holder's included), SENT and RECEIVED the bytes of all links, MEMORY what it takes of the host's, of what it may take.\n" +
+			"SOCKETS those of the stack (its holder's included), LINKS those of the stack, its uplinks with what they are at\n" +
+			"the moment (--json says why), SENT and RECEIVED the bytes of all links, MEMORY what it takes of the host's, of what it may take.\n" +
 			"A stack with several links has a line for each of them.\n\n" +
 			"With -c it lists their TCP connections, and below one of Multipath TCP its subflows: SENT are bytes of data\n" +
 			"(with those sent again), RESENT segments that were sent again and their bytes, RTT the smoothed round trip time,\n" +
@@ -102,6 +106,9 @@ func askAll(stacks []holder.Stack, connections bool) []listed {
 			err := answer.ask(s, connections)
 			if errors.As(err, &holder.NoStackError{}) {
 				return
+			}
+			if answer.Status != nil {
+				answer.Uplinks = uplink.Told(answer.Told)
 			}
 			if err != nil {
 				answer.Error = err.Error()
@@ -180,8 +187,13 @@ func tabulate(out io.Writer, stacks []listed) error {
 }
 
 func (l listed) linkNames() (names []string) {
+	for _, u := range l.Uplinks {
+		names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.State))
+	}
 	for _, link := range l.Links {
-		names = append(names, link.Kind+":"+link.Name)
+		if !slices.ContainsFunc(l.Uplinks, func(u uplink.Status) bool { return u.Name == link.Name }) {
+			names = append(names, link.Kind+":"+link.Name)
+		}
 	}
 	return names
 }

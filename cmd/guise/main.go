@@ -24,6 +24,7 @@ import (
 	"guise/internal/hostnet/guests"
 	"guise/internal/plain"
 	"guise/internal/suggest"
+	"guise/internal/uplink"
 )
 
 // Exit statuses of guise itself, as of env(1) and timeout(1); any other is the
@@ -59,7 +60,8 @@ func main() {
 			"the caller's environment says what it runs; take them away, and use sudo, or sudo guise setup once for a user"))
 		os.Exit(statusFailed)
 	}
-	own := map[string]func([]string) error{holder.Spawn: holder.RunSpawn, guests.Make: guests.RunMake, doctor.Traced: doctor.RunTraced}
+	own := map[string]func([]string) error{holder.Spawn: holder.RunSpawn, guests.Make: guests.RunMake, doctor.Traced: doctor.RunTraced,
+		uplink.Command: uplink.RunFollow}
 	if len(os.Args) > 1 && own[os.Args[1]] != nil {
 		if err := own[os.Args[1]](os.Args[2:]); err != nil {
 			complain(err)

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strconv"
 
@@ -12,6 +13,7 @@ import (
 
 	"guise/internal/holder"
 	"guise/internal/hostnet/guests"
+	"guise/internal/plan"
 )
 
 // How a program comes to its stack: it joins (preload), or it is a guest, in a network
@@ -150,11 +152,18 @@ func visit(id, program string, argv []string, command []string) error {
 
 // proposeGuests chooses what the namespace of a guest has, when the links have theirs.
 func (s *settings) proposeGuests() error {
-	g, err := guests.Propose(s.Links)
+	links := s.Links
+	if len(s.uplinks) > 0 { // which have any ways, as these come and go
+		links = []*plan.Link{{Gateways: []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}}}
+	}
+	g, err := guests.Propose(links)
 	if err != nil {
 		return err
 	}
 	g.TakeSysctls(s.Sysctls)
+	if s.Follow != nil {
+		g.TakePorts(s.Follow.Sysctls)
+	}
 	s.Guests = g
 	return nil
 }

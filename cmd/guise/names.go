@@ -41,7 +41,7 @@ func (w *wishes) readNames(s *settings) error {
 		s.dns = append(s.dns, addr)
 	}
 	foreign := func(l *plan.Link) bool { return !hostnet.Ours(l) }
-	s.localhost = len(s.Links) > 0 && !slices.ContainsFunc(s.Links, foreign)
+	s.localhost = len(s.Links)+len(s.uplinks) > 0 && !slices.ContainsFunc(s.Links, foreign)
 	s.relayed = s.localhost
 	if w.Localhost != nil {
 		s.localhost = *w.Localhost

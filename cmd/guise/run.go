@@ -32,6 +32,9 @@ type runFlags struct {
 	user        string
 	sysctls     []string
 	links       []string
+	uplinks     []string
+	prefer      string
+	budgets     []string
 	offload     string
 	ips         []string
 	gateways    []string
@@ -105,6 +108,10 @@ func runCommand(f *runFlags) *cobra.Command {
 	flags.StringArrayVar(&f.sysctls, "sysctl", nil, "set a sysctl of the stack, as `KEY=VALUE` (repeatable)")
 	flags.StringArrayVar(&f.links, "link", nil, "connect the stack by `LINK` (repeatable): "+strings.Join(plan.LinkForms(), ", ")+
 		"; followed by ,mac=M ,mtu=N ,offload=off; tap alone is made and routed by guise (default: the best that you may have)")
+	flags.StringArrayVar(&f.uplinks, "uplink", nil, "make the host's interface a path of the stack, and follow what becomes of it, as `IFNAME[,OPTION...]` (repeatable; root): "+
+		"share (default: its addresses are the host's), own, exclusive, ports=61000-65535,8080 address=A/LEN gateway=A mtu=N metric=N backup signal fullmesh")
+	flags.StringVar(&f.prefer, "prefer", "", "the uplink `IFNAME` is used first, the others are backup")
+	flags.StringArrayVar(&f.budgets, "budget", nil, "the uplink is backup when it has carried so much, as `IFNAME=SIZE`, as in wwan0=200MB (repeatable)")
 	flags.StringVar(&f.offload, "offload", "on", "`on`: segmentation and checksums may be left to the links, or off: each frame is one packet")
 	flags.StringArrayVar(&f.ips, "ip", nil, "address of the stack, as `[IFNAME=]ADDR/LEN` (repeatable; default: one that the host does not use)")
 	flags.StringArrayVar(&f.gateways, "gateway", nil, "router of the stack, as `[IFNAME=]ADDR` (repeatable; default: the host)")
@@ -160,6 +167,9 @@ func (f *runFlags) wishes() (*wishes, error) {
 	var err error
 	if w.links, err = plan.ParseLinks(f.links, f.offload == "on"); err != nil {
 		return nil, usage("--link: %w", err)
+	}
+	if err := f.readUplinks(w); err != nil {
+		return nil, err
 	}
 	for _, text := range f.ips {
 		if err := plan.AddAddress(w.links, text); err != nil {
@@ -237,6 +247,9 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	}
 	stop := catchSignals(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	socket, err := s.listen("")
+	if err != nil && len(s.uplinks) > 0 {
+		return fmt.Errorf("uplinks take a control socket: %w", err)
+	}
 	if err != nil && f.verbose {
 		complain(fmt.Errorf("guise ls does not list this stack: %w", err))
 	}
@@ -259,6 +272,9 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 	default:
 	}
 	f.warnOfPasst(s)
+	if len(s.uplinks) > 1 && !s.MPTCP {
+		complain(errors.New("each connection uses one of the uplinks; --mptcp lets a connection use all of them"))
+	}
 	s.warnOfPing(program)
 	if f.verbose {
 		return attend(h, way, s.reach(), f.asJSON)
@@ -352,6 +368,38 @@ func attend(h *holder.Holder, w *way, reach string, asJSON bool) error {
 	return failure{status: status}
 }
 
+// readUplinks reads the uplinks, which stand in place of links.
+func (f *runFlags) readUplinks(w *wishes) error {
+	for _, text := range f.uplinks {
+		u, err := plan.ParseUplink(text)
+		if err != nil {
+			return usage("--uplink: %w", err)
+		}
+		w.uplinks = append(w.uplinks, u)
+	}
+	if f.prefer != "" {
+		if err := plan.Prefer(w.uplinks, f.prefer); err != nil {
+			return usage("--prefer: %w", err)
+		}
+	}
+	for _, text := range f.budgets {
+		if err := plan.SetBudget(w.uplinks, text); err != nil {
+			return usage("--budget: %w", err)
+		}
+	}
+	if len(w.uplinks) == 0 {
+		return nil
+	}
+	for flag, values := range map[string][]string{"link": f.links, "ip": f.ips, "gateway": f.gateways} {
+		if len(values) > 0 {
+			return usage("--%s is for links, and --uplink stands in place of them; expected uplinks alone "+
+				"(an address of the stack's own: --uplink %s,address=ADDR/LEN,gateway=ADDR)", flag, w.uplinks[0].Name)
+		}
+	}
+	w.links = nil
+	return nil
+}
+
 // throughPasst says whether the stack's only way out is passt.
 func (s *settings) throughPasst() bool {
 	return len(s.Links) > 0 && !slices.ContainsFunc(s.Links, func(l *plan.Link) bool { return l.Kind != plan.Passt })
@@ -360,7 +408,7 @@ func (s *settings) throughPasst() bool {
 // reach is how far the stack's TCP comes.
 func (s *settings) reach() string {
 	switch {
-	case len(s.Links) == 0:
+	case len(s.Links) == 0 && len(s.uplinks) == 0:
 		return holder.ReachNone
 	case s.throughPasst():
 		return holder.ReachPasst

@@ -13,9 +13,9 @@ import (
 
 	"guise/internal/config"
 	"guise/internal/holder"
-	"guise/internal/hostnet"
 	"guise/internal/hostnet/guests"
 	"guise/internal/image"
+	"guise/internal/hostnet/share"
 	"guise/internal/plan"
 )
 
@@ -23,7 +23,8 @@ import (
 // settings mean, and what is wrong with them, is found out in one place for both.
 type wishes struct {
 	*config.Stack
-	links []*plan.Link
+	links   []*plan.Link
+	uplinks []*plan.Uplink
 	// origin is what the user wrote: a flag, with its value unless that is "", or the
 	// place in a file.
 	origin func(key, value string) string
@@ -33,6 +34,9 @@ type wishes struct {
 type settings struct {
 	plan.Run
 	names
+	uplinks []*plan.Uplink
+	ports   share.Ports // that it has on uplinks whose addresses it shares
+
 	id   string // of the journal
 	file string // the path of the config, or ""
 
@@ -95,6 +99,14 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 	}
 	if err := plan.CheckNetem(s.Netem); err != nil {
 		return nil, w.wrong("netem", err)
+	}
+	if s.uplinks = w.uplinks; len(s.uplinks) > 0 {
+		if err := plan.CheckUplinks(s.uplinks); err != nil {
+			return nil, w.wrong("uplink", err)
+		}
+		if s.Netem != "" {
+			return nil, usage("%s impairs links, and uplinks have qdiscs of their own; expected no uplink beside it", w.origin("netem", ""))
+		}
 	}
 	if s.Netem != "" && len(s.Links) == 0 {
 		return nil, usage("%s impairs a link, and %s leaves none", w.origin("netem", ""), w.origin("link", "none"))
@@ -244,6 +256,9 @@ func tableNumber(n int) (uint32, error) {
 // accepted.
 func (s *settings) checkInterface(name string) error {
 	names := []string{"lo"}
+	for _, u := range s.uplinks {
+		names = append(names, u.Name)
+	}
 	for _, l := range s.Links {
 		names = append(names, l.Inside)
 	}
@@ -269,6 +284,12 @@ func fromFile(file *config.Stack) (*wishes, error) {
 			return nil, err
 		}
 		w.links = append(w.links, link)
+	}
+	if len(file.Uplinks) > 0 {
+		if len(file.Links) > 0 {
+			return nil, w.wrong("uplink", errors.New("and link exclude each other; expected the interfaces of the stack as one or the other"))
+		}
+		return w, w.readUplinks()
 	}
 	if len(w.links) == 0 {
 		w.links, _ = plan.ParseLinks(nil, true)
@@ -302,7 +323,7 @@ func (w *wishes) link(key string, i int, l *config.Link) (*plan.Link, error) {
 	if err != nil {
 		return nil, w.wrong(key, err)
 	}
-	for option, value := range map[string]string{"mac": l.MAC, "mtu": fmt.Sprint(l.MTU)} {
+	for option, value := range map[string]string{"mac": l.MAC, "mtu": fmt.Sprint(l.MTU), "ports": l.Ports} {
 		if at := key + "." + option; w.Says(at) {
 			if err := link.SetOption(option + "=" + value); err != nil {
 				return nil, w.wrong(at, err)
@@ -343,11 +364,16 @@ func (s *settings) prepare(socket *holder.Socket, stop <-chan os.Signal) (h *hol
 		return nil, err
 	}
 	defer closeAll(ports)
-	host, err := hostnet.Prepare(s.id, s.Links, holder.AnyEnding)
+	host, err := s.prepareHost(stop)
 	if err != nil {
 		return nil, err
 	}
 	defer host.CloseLinks()
+	follow, err := s.openFollow(host)
+	if err != nil {
+		return nil, errors.Join(err, host.Undo())
+	}
+	defer follow.close()
 	for _, note := range host.Notes {
 		complain(errors.New(note))
 	}
@@ -371,12 +397,17 @@ func (s *settings) prepare(socket *holder.Socket, stop <-chan os.Signal) (h *hol
 	if s.namespace != nil {
 		defer s.namespace.Tun.Close()
 	}
-	h, err = raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files(), guests), s.who, stop)
+	s.Held = len(host.Keep)
+	h, err = raise(s.Plan(holder.FirstLinkFD), slices.Concat(host.Links, ports, socket.Files(), guests, follow.files(), host.Keep), s.who, stop)
 	if err != nil {
 		return nil, errors.Join(err, host.Undo())
 	}
 	socket.Close()
-	if err := host.HandOver(h.PID); err != nil {
+	err = host.HandOver(h.PID)
+	if err == nil {
+		err = follow.await(stop)
+	}
+	if err != nil {
 		return nil, errors.Join(err, abandon(h))
 	}
 	return h, nil

@@ -90,6 +90,16 @@ func (s *settings) exclusive() string {
 			return "the address " + l.Addresses[0].String()
 		}
 	}
+	for _, u := range s.uplinks {
+		switch {
+		case u.Way == plan.Exclusive:
+			return "the interface " + u.Name
+		case len(u.Addresses) > 0:
+			return "the address " + u.Addresses[0].String()
+		case len(u.Ports) > 0:
+			return "the ports " + plan.FormatPorts(u.Ports) + " of the host"
+		}
+	}
 	for _, p := range s.publications {
 		if p.Host.Port() != 0 {
 			return fmt.Sprintf("the port %s/%s", p.Host, p.Protocol())

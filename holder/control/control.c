@@ -17,6 +17,8 @@
  *	keep		"ok": the stack stays when its last program leaves. The command that
  *			starts a named stack holds a ticket until it says this; if it is
  *			killed before, the stack ends as well
+ *	change tell KEY=VALUE
+ *			"ok": as a tell line of the plan, in place of what it said
  *	change LINE	"ok" when the stack has been changed as the line of a plan says, or "no
  *			LINE", or "reset" (changes.c); descriptors of a link come with it
  *	detach PID	"ok": the holder traces that member no more
@@ -32,8 +34,8 @@
  * when all copies of the tickets are closed, so it must not keep one itself.
  *
  * All of it happens on the thread that watches the members, which never waits, except for
- * what only the stack can tell or change: other threads ask the stack (teller.c, changes.c). If the stack gives
- * no answer the client gets none, and has a time limit of its own. At the end the thread
+ * what only the stack can tell or change: other threads ask the stack (teller.c, changes.c). If
+ * the stack gives no answer the client gets none, and has a time limit of its own. At the end the thread
  * that watches the members waits until the stack has delivered what was sent (drain.c), and
  * meanwhile answers that the stack is ending.
  */
@@ -65,6 +67,7 @@
 #include <unistd.h>
 
 #define CLIENTS   TELLER_CLIENTS
+#define TOLD_MOST 32768
 #define TICKETS   1024
 #define DRAIN_MAX 315360000000ull /* ten years, in ms: until the last program has left */
 
@@ -126,13 +129,36 @@ const char *control_path(const struct control *c)
 	return c->path;
 }
 
+/* Of a key that is told again, the newer value is told. */
+static void forget_told(struct control *c, const char *key, size_t length)
+{
+	char *at = c->told, *end;
+
+	for (; *at; at = *end ? end + 1 : end) {
+		/* "KEY":"VALUE", and neither has quotes */
+		end = strchr(strchr(at + 1, '"') + 3, '"') + 1;
+		if (strncmp(at + 1, key, length) || at[length + 1] != '"')
+			continue;
+		if (*end)
+			memmove(at, end + 1, strlen(end));
+		else if (at > c->told)
+			at[-1] = '\0';
+		else
+			*at = '\0';
+		return;
+	}
+}
+
 int control_tell(struct control *c, const char *word)
 {
 	const char *value = strchr(word, '=');
 	char *told;
 
-	if (!value || strpbrk(word, "\"\\"))
-		return guise_fail(EINVAL, "tell: expected KEY=VALUE, without quotes");
+	if (!value || strpbrk(word, "\"\\ \n"))
+		return guise_fail(EINVAL, "tell: expected KEY=VALUE, without quotes or blanks");
+	forget_told(c, word, (size_t)(value - word));
+	if (strlen(c->told) + strlen(word) > TOLD_MOST)
+		return guise_fail(ENOSPC, "tell: more than %d characters to be told", TOLD_MOST);
 	if (asprintf(&told, "%s%s\"%.*s\":\"%s\"", c->told, *c->told ? "," : "",
 		     (int)(value - word), word, value + 1) < 0)
 		return guise_fail(ENOMEM, "out of memory");
@@ -388,6 +414,11 @@ static void answer_request(struct control *c, unsigned int number, const char *r
 
 	if (!strcmp(request, "status")) {
 		answer_status(c, client);
+	} else if (!strncmp(request, "change tell ", 12)) {
+		if (control_tell(c, request + 12))
+			refuse(client);
+		else
+			answer(client, "ok", -1);
 	} else if (!strncmp(request, "change ", 7)) {
 		if (changes_ask(&c->changes, client, request + 7, with->fd, with->fds))
 			refuse(client);

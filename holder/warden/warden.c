@@ -149,7 +149,10 @@ static int begin_carrier(int (*carry)(void *, const struct carrier *), void *arg
 	return carry(arg, c);
 }
 
-/* All that belongs to the stack is the carrier's alone: it is closed when that closes it. */
+/*
+ * All that belongs to the stack is the carrier's alone: it is closed when that closes it. What the
+ * plan has the warden hold is the warden's alone, and closed when that ends.
+ */
 static void close_all_but(const int *kept, int n)
 {
 	struct rlimit limit = { MOST_FDS, MOST_FDS };
@@ -257,7 +260,7 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 	struct carrier c;
 	struct stat st;
 	bool killed;
-	int pair[2][2], how, kept[6];
+	int pair[2][2], how, kept[6 + PLAN_HELD], n = 0;
 	pid_t pid;
 
 	/* Where they cannot be read, nobody has them. */
@@ -280,6 +283,8 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 		for (int i = 0; i < 2; i++)
 			if (kept[i] >= 0)
 				close(kept[i]);
+		for (int i = 0; i < p->n_held; i++)
+			close(p->held[i]);
 		_exit(begin_carrier(carry, arg, &c));
 	}
 	if (pid < 0) {
@@ -289,12 +294,16 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 	child = pid;
 	r.channel = pair[0][0];
 	tracer_begin(pair[1][0], user);
-	kept[0] = status;
-	kept[1] = r.listener;
-	kept[2] = pair[0][0];
-	kept[3] = pair[1][0];
-	follower_descriptors(p, kept + 4);
-	close_all_but(kept, 6);
+	kept[n++] = status;
+	kept[n++] = r.listener;
+	kept[n++] = pair[0][0];
+	kept[n++] = pair[1][0];
+	for (int i = 0; i < p->n_held; i++) {
+		fcntl(p->held[i], F_SETFD, FD_CLOEXEC);
+		kept[n++] = p->held[i];
+	}
+	follower_descriptors(p, kept + n);
+	close_all_but(kept, n + 2);
 	follower_begin(p);
 	how = serve(&r, pid, &killed);
 	return !killed && WIFEXITED(how) && !WEXITSTATUS(how);

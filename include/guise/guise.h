@@ -135,6 +135,9 @@ GUISE_API int guise_nanosleep(struct guise_stack *s, uint64_t ns);
  *	"tap:fd=N"	an open tap descriptor (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
  *	"tun:IFNAME"	the same without Ethernet (IFF_TUN)
  *	"tun:fd=N"
+ *	"packet:IFNAME"	an interface of the host, with or without Ethernet, by a packet socket; the
+ *			host's own stack goes on receiving, too, and would answer for its addresses
+ *	"packet:fd=N"	such a socket (SOCK_RAW), bound to an interface, with a filter of yours
  *	"stream:PATH"	a Unix stream socket on which a program listens that uses the framing
  *			of passt and QEMU
  *	"stream:fd=N"	a connected one

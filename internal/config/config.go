@@ -38,11 +38,12 @@ type Stack struct {
 	Guests    bool     `toml:"guests" doc:"Whether the stack has a network namespace of the host for programs that cannot be preloaded (static ones, Go's), whose only way out is the stack; guise run --stack NAME puts them there." example:"true" default:"false" flag:"mode"`
 	Nftables  string   `toml:"nftables" doc:"A ruleset for the stack, as nft(8) reads it. It is given to the program nft, joined to the stack." example:"'''\ntable inet filter {\n    chain input { type filter hook input priority 0; tcp dport 23 drop; }\n}\n'''" default:"none"`
 
-	Sysctl map[string]any `toml:"sysctl" doc:"Sysctls of the stack, by their names: texts or whole numbers." example:"\"net.ipv4.tcp_sack\" = 0" default:"those of Linux" flag:"sysctl"`
-	MPTCP  MPTCP          `toml:"mptcp" doc:"Multipath TCP." flag:"mptcp"`
-	Links  []Link         `toml:"link" doc:"The links, in their order. Without one, the stack gets the best way out that the user may have; with kind = \"none\", lo only." flag:"link"`
-	Routes []Route        `toml:"route" doc:"Routes beside those that the gateways make."`
-	Rules  []Rule         `toml:"rule" doc:"Rules that choose a table of routes (policy routing). Each part that is there must match."`
+	Sysctl  map[string]any `toml:"sysctl" doc:"Sysctls of the stack, by their names: texts or whole numbers." example:"\"net.ipv4.tcp_sack\" = 0" default:"those of Linux" flag:"sysctl"`
+	MPTCP   MPTCP          `toml:"mptcp" doc:"Multipath TCP." flag:"mptcp"`
+	Links   []Link         `toml:"link" doc:"The links, in their order. Without one, the stack gets the best way out that the user may have; with kind = \"none\", lo only." flag:"link"`
+	Uplinks []Uplink       `toml:"uplink" doc:"Interfaces of the host that are paths of the stack, in place of links; what becomes of them is followed. It takes root." flag:"uplink"`
+	Routes  []Route        `toml:"route" doc:"Routes beside those that the gateways make."`
+	Rules   []Rule         `toml:"rule" doc:"Rules that choose a table of routes (policy routing). Each part that is there must match."`
 
 	sysctls []KeyValue
 	lines   positions
@@ -72,10 +73,25 @@ type Link struct {
 	Path      string   `toml:"path" doc:"Of a stream: the path of the socket." example:"\"/tmp/passt_1.socket\"" default:"must be given"`
 	MAC       string   `toml:"mac" doc:"The MAC address of the stack's side." example:"\"02:00:00:00:00:01\"" default:"one by chance"`
 	MTU       int      `toml:"mtu" doc:"The MTU, from {limits of MTUs}." example:"1400" default:"{MTUs of kinds}, or that of the host's way out"`
+	Ports     string   `toml:"ports" doc:"Of a packet: the stack has the host's addresses on the interface, with these ports; auto: a range that the host does not use." example:"\"61000-65535,8080\"" default:"the stack has the interface alone"`
 	Offload   *bool    `toml:"offload" doc:"Whether segmentation and checksums may be left to the other side; if not, each frame is one packet." example:"false" default:"true" flag:"offload"`
 	Addresses []string `toml:"addresses" doc:"Addresses with the length of their prefix." example:"[\"192.0.2.2/24\", \"2001:db8::2/64\"]" default:"of a network that the host does not use, on links that guise makes; else none" flag:"ip"`
 	Gateways  []string `toml:"gateways" doc:"Routers, at most one for each of IPv4 and IPv6. The first link's are the default routes; the others serve what is sent from their own link's addresses." example:"[\"192.0.2.1\"]" default:"the host, on links that guise makes; else none" flag:"gateway"`
 	Qdisc     string   `toml:"qdisc" doc:"The queueing discipline of the link, as tc says it." example:"\"fq\"" default:"Linux's"`
+}
+
+// Uplink is one interface of the host that is a path of the stack.
+type Uplink struct {
+	Interface string   `toml:"interface" doc:"The host's interface; that of the stack has the same name." example:"\"wlan0\"" default:"must be given"`
+	Way       string   `toml:"way" doc:"How the stack uses it: with the host's own addresses and ports that the host does not use (share), with addresses of its own (own), or with all of it, so that the host's programs cannot use it meanwhile (exclusive)." allowed:"share|own|exclusive" example:"\"own\"" default:"share; own if it has addresses"`
+	Ports     []string `toml:"ports" doc:"With share: the ports of the stack, for TCP and UDP; connections take theirs from the longest range. They are the same on all uplinks." example:"[\"61000-65535\", \"8080\"]" default:"some that the host does not use"`
+	Addresses []string `toml:"addresses" doc:"With own: addresses with the length of their prefix, at most one for each of IPv4 and IPv6." example:"[\"192.0.2.9/24\"]" default:"those that the network gives (DHCP, router advertisements)"`
+	Gateways  []string `toml:"gateways" doc:"With addresses: their routers." example:"[\"192.0.2.1\"]" default:"none"`
+	Endpoint  []string `toml:"endpoint" doc:"What MPTCP uses the path for." allowed:"subflow|backup|signal|fullmesh" example:"[\"backup\"]" default:"[\"subflow\"]"`
+	Metric    int      `toml:"metric" doc:"The metric of its default route: the lowest is used first." example:"10" default:"100 for the first, 101 for the second and so on"`
+	MTU       int      `toml:"mtu" doc:"The MTU, if it is lower than that of the host." example:"1400" default:"the host's"`
+	Prefer    bool     `toml:"prefer" doc:"All others are backup paths, and its default route is used first." example:"true" default:"false" flag:"prefer"`
+	Budget    string   `toml:"budget" doc:"When the stack has sent and received so much over it, it becomes a backup path." example:"\"200MB\"" default:"none" flag:"budget"`
 }
 
 // Route is one route.

@@ -193,6 +193,16 @@ func (s *Stack) checkAllowed() error {
 			return err
 		}
 	}
+	for i, u := range s.Uplinks {
+		if err := s.oneOf(fmt.Sprintf("uplink.%d.way", i), u.Way); err != nil {
+			return err
+		}
+		for k, flag := range u.Endpoint {
+			if err := s.oneOf(fmt.Sprintf("uplink.%d.endpoint.%d", i, k), flag); err != nil {
+				return err
+			}
+		}
+	}
 	for i, e := range s.MPTCP.EndpointTables {
 		for k, flag := range e.Flags {
 			if err := s.oneOf(fmt.Sprintf("mptcp.endpoint.%d.flags.%d", i, k), flag); err != nil {

@@ -88,6 +88,7 @@ func Examine() (*Report, error) {
 	e.passt()
 	e.firewall()
 	e.advertisements()
+	e.uplinks()
 	e.tracing()
 	e.isolation()
 	e.conclude()

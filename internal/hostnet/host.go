@@ -25,6 +25,7 @@ import (
 	"guise/internal/hostnet/journal"
 	"guise/internal/hostnet/nat"
 	"guise/internal/hostnet/passt"
+	"guise/internal/hostnet/share"
 	"guise/internal/hostnet/survey"
 	"guise/internal/hostnet/sysctl"
 	"guise/internal/hostnet/tap"
@@ -39,6 +40,14 @@ type Host struct {
 	Links []*os.File
 	// Notes are sentences about what the user may have overlooked.
 	Notes []string
+
+	// Keep are descriptors that must stay open as long as the stack lives, in a process that
+	// ends with it and not before: with them, the host hides the stack's packets from itself.
+	Keep []*os.File
+
+	noted   share.Noted // while the host is being prepared
+	ports   share.Ports // of the host, for links that share its addresses; nil: none yet
+	asPorts string      // how the user said so
 
 	journal *journal.Journal // nil: nothing was changed
 	own     []ownTap         // the user's taps: the first that is free is taken
@@ -61,16 +70,23 @@ func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err er
 	for _, l := range links {
 		automatic = automatic || l.Auto()
 	}
-	if !automatic {
+	// An interface of the host is not an end of guise's own: the host must not see the packets.
+	hiding := slices.ContainsFunc(links, hides)
+	if !automatic && !hiding {
 		return h, h.openAll(links, ending)
 	}
-	if !access.Capability(unix.CAP_NET_ADMIN) {
+	if automatic && !access.Capability(unix.CAP_NET_ADMIN) {
 		return nil, access.Refuse("to make a tap takes CAP_NET_ADMIN, which you do not have; use sudo, or leave --link out to go through " +
 			"passt, or --link tap:IFNAME with a tap of your own (sudo guise setup makes one), or --link none for a stack with lo only")
 	}
 	// Without the lock: a holder needs it to give addresses back.
-	if note := awaitAddresses(links, ending); note != "" {
-		h.Notes = append(h.Notes, note)
+	if automatic {
+		if note := awaitAddresses(links, ending); note != "" {
+			h.Notes = append(h.Notes, note)
+		}
+	}
+	if hiding {
+		awaitInterfaces(links, ending)
 	}
 	l, err := journal.Lock()
 	if err != nil {
@@ -84,12 +100,16 @@ func Prepare(id string, links []*plan.Link, ending func() bool) (h *Host, err er
 	if err := l.Save(h.journal); err != nil {
 		return nil, fmt.Errorf("%w; nothing was changed", err)
 	}
+	h.noted = share.Noted{Folder: l, Journal: h.journal}
 	defer func() {
 		if err != nil {
 			h.CloseLinks()
 			err = errors.Join(err, undo(l, h.journal))
 		}
 	}()
+	if !automatic {
+		return h, h.openAll(links, ending)
+	}
 	return h, h.prepare(l, links)
 }
 
@@ -254,7 +274,10 @@ func (h *Host) CloseLinks() {
 	for _, l := range h.Links {
 		l.Close()
 	}
-	h.Links = nil
+	for _, k := range h.Keep {
+		k.Close()
+	}
+	h.Links, h.Keep = nil, nil
 }
 
 // HandOver makes the holder the owner of the journal, which undoes everything.

@@ -12,4 +12,5 @@ var openers = map[string]opener{
 	plan.Tun:    openDevice,
 	plan.Passt:  openPasst,
 	plan.Stream: openStream,
+	plan.Packet: openPacket,
 }

@@ -13,6 +13,7 @@ import (
 	"guise/internal/hostnet/journal"
 	"guise/internal/hostnet/nat"
 	"guise/internal/hostnet/netns"
+	"guise/internal/hostnet/share"
 	"guise/internal/hostnet/sysctl"
 )
 
@@ -86,6 +87,8 @@ func undoStep(j *journal.Journal, others []*journal.Journal, s journal.Step) err
 	switch s.Kind {
 	case journal.Table:
 		return nat.Delete(s.Family, s.Name)
+	case journal.Ports:
+		return share.Release(sysctl.Host, s.Set)
 	case journal.Sysctl:
 		if j.Shared(others, s.Key) {
 			return nil

@@ -65,6 +65,15 @@ func (g *Guests) TakeSysctls(all []Sysctl) {
 	}
 }
 
+// TakePorts gives guests the stack's range of ports: what they send over UDP keeps its port.
+func (g *Guests) TakePorts(all []Sysctl) {
+	for _, s := range all {
+		if s.names("ip_local_port_range") || s.names("ip_local_reserved_ports") {
+			g.Sysctls = append(g.Sysctls, s)
+		}
+	}
+}
+
 // addForwarding writes what must be set before there is a link: the stack forwards whatever
 // is not TCP, and still accepts router advertisements.
 func (g *Guests) addForwarding(p *Plan) {
@@ -74,7 +83,7 @@ func (g *Guests) addForwarding(p *Plan) {
 }
 
 // addTo writes the guests' link. In the holder fd is its tun, and fd + 1 their namespace.
-func (g *Guests) addTo(p *Plan, fd int, mptcp bool) {
+func (g *Guests) addTo(p *Plan, fd int, mptcp bool) (descriptors int) {
 	p.add("", "link %s tun fd=%d mtu=%d", GuestsLink, fd, g.MTU)
 	p.add("", "sysctl net.ipv6.conf.%s.addr_gen_mode 1", GuestsLink)
 	for _, a := range g.Stack {
@@ -89,4 +98,5 @@ func (g *Guests) addTo(p *Plan, fd int, mptcp bool) {
 		text += " " + a.Addr().String()
 	}
 	p.add("--mode tun", "%s", text)
+	return 2
 }

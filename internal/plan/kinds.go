@@ -10,6 +10,7 @@ const (
 	Tun    = "tun"    // a tun of the host (IP packets)
 	Passt  = "passt"  // a passt that guise starts
 	Stream = "stream" // a Unix stream socket on which passt or QEMU waits
+	Packet = "packet" // a network interface of the host
 )
 
 // MTULeast is what every link carries.
@@ -21,4 +22,5 @@ var Kinds = []Kind{
 	{Name: Tun, Ethernet: false, MTU: 1500, MTUMost: 65535, Forms: []string{"tun:IFNAME", "tun:fd=N"}, Meaning: "a tun of the host (IP packets)"},
 	{Name: Passt, Ethernet: true, MTU: 65520, MTUMost: 65521, Forms: []string{"passt"}, Meaning: "a passt that guise starts"},
 	{Name: Stream, Ethernet: true, MTU: 1500, MTUMost: 65521, Forms: []string{"stream:PATH", "stream:fd=N"}, Meaning: "a Unix stream socket on which passt or QEMU waits"},
+	{Name: Packet, Ethernet: true, MTU: 1500, MTUMost: 65521, Forms: []string{"packet:IFNAME", "packet:fd=N"}, Meaning: "a network interface of the host"},
 }

@@ -26,9 +26,15 @@ type Link struct {
 	MTU     int    // 0: the default
 	Window  int    // the largest receive buffer of a TCP socket, in bytes; 0: Linux's own
 	Offload bool   // segmentation and checksums may be left to the other side
+	Ports   string // packet: the stack has the host's addresses, with these ports; "": it has the interface alone
 
 	Addresses []netip.Prefix // of the stack, on this interface
 	Gateways  []netip.Addr   // of its default routes; at most one a family
+
+	// What hostnet finds out about an interface of the host.
+	Raw        bool     // packets have no Ethernet header
+	Everywhere bool     // its default routes need no router
+	Sysctls    []Sysctl // that the stack needs for it
 
 	Qdisc string // queueing discipline; "": Linux's own
 
@@ -39,7 +45,10 @@ type Link struct {
 // Auto reports whether guise makes the tap and has the host forward for it.
 func (l *Link) Auto() bool { return l.Kind == Tap && l.Device == "" && l.FD < 0 }
 
-var linkOptions = []string{"mac", "mtu", "offload"}
+var linkOptions = []string{"mac", "mtu", "offload", "ports"}
+
+// PortsAuto has guise choose the ports.
+const PortsAuto = "auto"
 
 var deviceName = regexp.MustCompile(`^[^\s/:%,]{1,15}$`)
 
@@ -129,9 +138,24 @@ func (l *Link) origin(flag string) string { return cmp.Or(l.Place, flag) }
 const MaxLinks = 16
 
 func (l *Link) parseOptions(options []string) error {
+	before := ""
 	for _, option := range options {
-		key, value, _ := strings.Cut(option, "=")
+		key, value, given := strings.Cut(option, "=")
+		if before == "ports" && !given && portWord.MatchString(option) {
+			// The list of ports has commas, too.
+			l.Ports += "," + option
+			continue
+		}
+		before = key
 		switch key {
+		case "ports":
+			if l.Kind != Packet || l.Device == "" {
+				return fmt.Errorf("ports=%s; only a packet:IFNAME shares the ports of the host", value)
+			}
+			if value != PortsAuto && !portWord.MatchString(value) {
+				return fmt.Errorf("ports=%s; expected auto, or ports and ranges as in ports=61000-65535,8080", value)
+			}
+			l.Ports = value
 		case "mac":
 			mac, err := net.ParseMAC(value)
 			if err != nil || len(mac) != 6 || mac[0]&1 != 0 || bytes.Equal(mac, make([]byte, 6)) {
@@ -158,6 +182,8 @@ func (l *Link) parseOptions(options []string) error {
 	}
 	return nil
 }
+
+var portWord = regexp.MustCompile(`^[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*$`)
 
 // CheckMTU refuses what no link of that kind can have as its MTU. One of no kind yet is a tap, or
 // Ethernet like it.
@@ -285,6 +311,9 @@ func (l *Link) addTo(p *Plan, fd int) {
 		text += " offload=off"
 	}
 	p.add(l.Flag, "%s", text)
+	for _, s := range l.Sysctls {
+		p.add(l.Flag, "sysctl %s %s", s.Key, s.Value)
+	}
 	for _, a := range l.Addresses {
 		p.add(l.origin("--ip "+a.String()), "address %s %s", l.Inside, a)
 	}

@@ -29,6 +29,7 @@ type Run struct {
 	// SetUp: a program sets the stack up before it is kept, and may do everything until then.
 	SetUp bool
 	Undo  *Undo
+	Held  int // how many descriptors only have to stay open
 
 	Routes    []Route
 	Rules     []Rule
@@ -42,6 +43,7 @@ type Run struct {
 
 	Guests  *Guests  // nil: the program is a member
 	Control *Control // nil: no command can reach it
+	Follow  *Follow  // nil: no interface of the host is followed; else Control is not nil
 
 	// Origin returns what the user wrote for a setting, by its name in a config. nil: the
 	// settings are flags.
@@ -76,8 +78,9 @@ func NewControl(path, name string) (*Control, error) {
 }
 
 // Plan writes the plan. In the holder, the descriptor of link i has the number
-// firstFD + i. The sockets of published ports follow, then the control socket and the
-// descriptors for guests.
+// firstFD + i. The sockets of published ports follow, then the control socket, the
+// descriptors for guests, those of the follower (its config and its report), and last those
+// that only have to stay open.
 //
 // Sysctls come before the links, so that those for new interfaces
 // (net.ipv4.conf.default) hold for the links. Those of one interface come last,
@@ -109,6 +112,9 @@ func (r *Run) Plan(firstFD int) *Plan {
 		if l.Window != 0 {
 			p.add("", "sysctl net.ipv4.tcp_rmem 4096 131072 %d", l.Window)
 		}
+	}
+	if r.Follow != nil {
+		r.Follow.addSysctls(p)
 	}
 	var late []Sysctl
 	for _, s := range r.Sysctls {
@@ -147,12 +153,18 @@ func (r *Run) Plan(firstFD int) *Plan {
 	for i, publication := range r.Publications {
 		p.add(publication.Flag, "publish fd=%d %s %d", firstFD+len(r.Links)+i, publication.Protocol(), publication.Port)
 	}
+	fd := firstFD + len(r.Links) + len(r.Publications)
+	if r.Control != nil {
+		fd++
+	}
 	if r.Guests != nil {
-		fd := firstFD + len(r.Links) + len(r.Publications)
-		if r.Control != nil {
-			fd++
-		}
-		r.Guests.addTo(p, fd, r.MPTCP)
+		fd += r.Guests.addTo(p, fd, r.MPTCP)
+	}
+	if r.Follow != nil {
+		fd += 2
+	}
+	for i := range r.Held {
+		p.add("", "hold fd=%d", fd+i)
 	}
 	return p
 }
@@ -167,6 +179,13 @@ func (r *Run) addControl(fd int) (lines []string) {
 		for _, key := range slices.Sorted(maps.Keys(r.Control.Told)) {
 			lines = append(lines, fmt.Sprintf("tell %s=%s", key, r.Control.Told[key]))
 		}
+	}
+	if r.Follow != nil {
+		fd++
+		if r.Guests != nil {
+			fd += 2
+		}
+		lines = append(lines, fmt.Sprintf("follow %s fd=%d fd=%d", r.Follow.Program, fd, fd+1))
 	}
 	return lines
 }
@@ -186,6 +205,12 @@ func (r *Run) namesLink(s Sysctl) bool {
 func (r *Run) addRoutes(p *Plan) {
 	given := map[bool]bool{} // by Is4
 	for i, l := range r.Links {
+		for _, a := range l.Addresses {
+			if all := netip.PrefixFrom(unspecified(a.Addr()), 0); l.Everywhere && !given[a.Addr().Is4()] {
+				given[a.Addr().Is4()] = true
+				p.add(l.Flag, "route %s dev %s", all, l.Inside)
+			}
+		}
 		for _, g := range l.Gateways {
 			flag := l.origin("--gateway " + g.String())
 			if !given[g.Is4()] {
@@ -205,12 +230,19 @@ func (r *Run) addRoutes(p *Plan) {
 	}
 }
 
+func unspecified(of netip.Addr) netip.Addr {
+	if of.Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
 // addMPTCP writes which addresses are paths, and how many paths there may be.
 func (r *Run) addMPTCP(p *Plan) {
 	switch {
 	case r.Limits != nil:
 		p.add(r.origin("mptcp", ""), "mptcp limits %d %d", r.Limits.AcceptAddAddr, r.Limits.Subflows)
-	case r.MPTCP && (len(r.Links) > 1 || len(r.Endpoints) > 0):
+	case r.MPTCP && (len(r.Links) > 1 || len(r.Endpoints) > 0 || r.Follow != nil):
 		p.add(r.origin("mptcp.enabled", ""), "mptcp limits 8 8")
 	}
 	for _, e := range r.Endpoints {

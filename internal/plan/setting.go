@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -55,19 +56,29 @@ func (s Sysctl) names(word string) bool {
 
 var memorySize = regexp.MustCompile(`^([0-9]+)([KMGkmg]?)(i?[Bb])?$`)
 
-// ParseMemory reads a size in bytes, or with one of the letters K, M and G.
-func ParseMemory(text string) (uint64, error) {
+// parseSize reads a number of bytes, or one with one of the letters K, M and G.
+func parseSize(text string) (n uint64, ok bool) {
 	m := memorySize.FindStringSubmatch(text)
 	if m == nil {
-		return 0, fmt.Errorf("%q is no size; expected a number of bytes, or one as in 64M or 1G", text)
+		return 0, false
 	}
 	n, err := strconv.ParseUint(m[1], 10, 64)
 	shift := map[string]uint{"": 0, "k": 10, "m": 20, "g": 30}[strings.ToLower(m[2])]
-	if err != nil || n > MostMemory>>shift {
-		return 0, fmt.Errorf("%q is more memory than a stack can have; expected at most %dM", text, MostMemory>>20)
+	if err != nil || n > math.MaxUint64>>shift {
+		return math.MaxUint64, true
 	}
-	n <<= shift
-	if n < LeastMemory {
+	return n << shift, true
+}
+
+// ParseMemory reads a size in bytes, or with one of the letters K, M and G.
+func ParseMemory(text string) (uint64, error) {
+	n, ok := parseSize(text)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("%q is no size; expected a number of bytes, or one as in 64M or 1G", text)
+	case n > MostMemory:
+		return 0, fmt.Errorf("%q is more memory than a stack can have; expected at most %dM", text, MostMemory>>20)
+	case n < LeastMemory:
 		return 0, fmt.Errorf("%q is too little memory for a stack; expected at least %dM", text, LeastMemory>>20)
 	}
 	return n, nil

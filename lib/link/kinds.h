@@ -38,6 +38,8 @@ KIND(passt, ETHERNET, 65520, "passt:PATH or passt:fd=N", openPasst, "passt",
      "a passt that guise starts")
 KIND(stream, ETHERNET, 1500, "stream:PATH or stream:fd=N", openStream, "stream:PATH or stream:fd=N",
      "a Unix stream socket on which passt or QEMU waits")
+KIND(packet, ETHERNET, 1500, "packet:IFNAME or packet:fd=N", openPacket,
+     "packet:IFNAME or packet:fd=N", "a network interface of the host")
 KIND(pair, ETHERNET, 1500, "pair:fd=MEMORY:BELL0:BELL1:END", none, "",
      "shared memory with another stack")
 

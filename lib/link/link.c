@@ -145,7 +145,7 @@ int guise_link_open(struct guise_stack *s, const char *name, const char *text)
 		open_port(s, index, &port, spec.kind->backend);
 		if (!link->mtu)
 			link->mtu = spec.kind->mtu;
-		if (!spec.has_mac)
+		if (!memcmp(link->mac, (uint8_t[6]){ 0 }, 6))
 			err = make_mac(s, index, link->mac);
 	}
 	if (err) {

@@ -32,7 +32,7 @@ PLANTED = BUILD / "guise-kernel-planted"
 CANNOT_RUN = 77
 
 # What comes through the host's kernel is well-formed, and nothing else arrives that way.
-ANY_BYTES = ("port", "tap", "pair")
+ANY_BYTES = ("port", "tap", "pair", "packet")
 LINKS = (*ANY_BYTES, "host-tap")
 
 

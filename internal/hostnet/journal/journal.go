@@ -61,14 +61,19 @@ func LockExisting(path string) (*Locked, error) {
 // Kinds of steps.
 const (
 	Table  = "table"  // Family, Name: an nftables table to delete
+	Ports  = "ports"  // Set: ports to take out of the list ReservedPorts
 	Sysctl = "sysctl" // Key, Set, Old: to write Old again if the value is still Set
 	Device = "device" // Name, Index: a tap to delete
 )
 
+// ReservedPorts is the sysctl that has the ports of all stacks. It is no step of its own kind:
+// each stack adds to what is there, and takes out no more than that.
+const ReservedPorts = "net/ipv4/ip_local_reserved_ports"
+
 // Step is one change, with what is needed to undo it.
 type Step struct {
 	Kind   string `json:"kind"`
-	Family string `json:"family,omitempty"` // "ip" or "ip6"
+	Family string `json:"family,omitempty"` // "ip", "ip6" or "netdev"
 	Name   string `json:"name,omitempty"`
 	Index  int    `json:"index,omitempty"`
 	Key    string `json:"key,omitempty"` // path below /proc/sys
@@ -170,8 +175,13 @@ func (l *Locked) HandOver(j *Journal, pid int) error {
 	if err != nil {
 		return err
 	}
-	j.Owner = owner
-	return l.Save(j)
+	// As it is now: what follows the host's interfaces may have added to it.
+	now, err := l.Load(j.path)
+	if err != nil {
+		return err
+	}
+	now.Owner = owner
+	return l.Save(now)
 }
 
 // Remove deletes the journal, when everything is undone.

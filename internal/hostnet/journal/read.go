@@ -76,11 +76,20 @@ func (s Step) String() string {
 // value is one of the sysctls that guise changes.
 var value = regexp.MustCompile(`^[0-9]{1,10}$`)
 
+// ports is a list of ports, as Linux writes it, and mostPorts what it takes: a page.
+var ports = regexp.MustCompile(`^[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*$`)
+
+const mostPorts = 4096
+
 // mayName reports whether guise makes such a change.
 func (j *Journal) mayName(s Step) bool {
 	switch s.Kind {
 	case Table:
-		return (s.Family == "ip" || s.Family == "ip6") && s.Name == j.TableName()
+		device, of := strings.CutPrefix(s.Name, j.TableName()+"_")
+		return (s.Family == "ip" || s.Family == "ip6") && s.Name == j.TableName() ||
+			s.Family == "netdev" && of && isInterface(device)
+	case Ports:
+		return len(s.Set) < mostPorts && ports.MatchString(s.Set)
 	case Device:
 		return s.Index > 0 && strings.HasPrefix(s.Name, tap.Prefix) && isInterface(s.Name)
 	case Sysctl:

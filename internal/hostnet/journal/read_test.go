@@ -103,6 +103,13 @@ var bad = []Step{
 	{Kind: Table, Family: "ip", Name: "filter"},
 	{Kind: Table, Family: "ip", Name: "guise_other"},
 	{Kind: Table, Family: "inet", Name: "guise_x"},
+	{Kind: Table, Family: "netdev", Name: "guise_x"},
+	{Kind: Table, Family: "netdev", Name: "guise_other_eth0"},
+	{Kind: Table, Family: "netdev", Name: "guise_x_a/b"},
+	{Kind: Ports, Set: "61000-65535\n1"},
+	{Kind: Ports, Set: "../x"},
+	{Kind: Ports},
+	{Kind: Sysctl, Key: ReservedPorts, Set: "1", Old: "2"},
 	{Kind: Device, Name: "eth0", Index: 2},
 	{Kind: Device, Name: "tun0", Index: 3},
 	{Kind: Device, Name: "guise0"},
@@ -119,6 +126,7 @@ func TestAJournalNamesOnlyWhatGuiseChanges(t *testing.T) {
 		}
 	}
 	fine := []Step{good, {Kind: Table, Family: "ip6", Name: "guise_x"}, {Kind: Device, Name: "guise12", Index: 4},
+		{Kind: Table, Family: "netdev", Name: "guise_x_eth0"}, {Kind: Ports, Set: "61000-65535,8080"},
 		{Kind: Sysctl, Key: "net/ipv6/conf/all/forwarding", Set: "1", Old: "0"},
 		{Kind: Sysctl, Key: "net/ipv6/conf/wlp3s0.1@2/force_forwarding", Set: "1", Old: "0"}}
 	if j, err := parse("/run/guise/x.json", text(t, fine...)); err != nil || len(j.Steps) != len(fine) {
@@ -156,8 +164,12 @@ func FuzzJournal(f *testing.F) {
 					t.Errorf("the value %q", s.Old)
 				}
 			case Table:
-				if s.Name != "guise_x" {
+				if s.Name != "guise_x" && !strings.HasPrefix(s.Name, "guise_x_") {
 					t.Errorf("the table %q", s.Name)
+				}
+			case Ports:
+				if strings.Trim(s.Set, "0123456789-,") != "" {
+					t.Errorf("the ports %q", s.Set)
 				}
 			case Device:
 				if !strings.HasPrefix(s.Name, "guise") || len(s.Name) > 15 {

@@ -43,8 +43,9 @@ type Table struct {
 }
 
 var familyNames = map[nftables.TableFamily]string{
-	nftables.TableFamilyIPv4: "ip",
-	nftables.TableFamilyIPv6: "ip6",
+	nftables.TableFamilyIPv4:   "ip",
+	nftables.TableFamilyIPv6:   "ip6",
+	nftables.TableFamilyNetdev: "netdev",
 }
 
 // Version is the table's family as nft writes it.

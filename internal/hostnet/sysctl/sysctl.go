@@ -38,7 +38,8 @@ func (s Directory) Has(key string) bool {
 
 // Write sets a sysctl.
 func (s Directory) Write(key, value string) error {
-	err := os.WriteFile(filepath.Join(string(s), key), []byte(value), 0)
+	// With the end of the line: an empty value would not be written at all.
+	err := os.WriteFile(filepath.Join(string(s), key), []byte(value+"\n"), 0)
 	if errors.Is(err, unix.EROFS) {
 		return access.Refuse("%s is read-only here, and a stack behind a tap needs %s=%s; set it from outside "+
 			"(docker run --sysctl ...), or use --link none: %w", s, strings.ReplaceAll(key, "/", "."), value, err)

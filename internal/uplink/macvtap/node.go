@@ -27,7 +27,8 @@ func mountSysfs() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("cannot make the mounts private: %w", err)
 	}
-	if err := unix.Mount("sysfs", mounted, "sysfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+	// EBUSY: the very one is mounted there already, as by ip netns exec.
+	if err := unix.Mount("sysfs", mounted, "sysfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil && err != unix.EBUSY {
 		return fmt.Errorf("cannot mount a sysfs: %w", err)
 	}
 	return nil

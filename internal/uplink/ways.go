@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package uplink
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"guise/internal/hostnet/journal"
+	"guise/internal/hostnet/share"
+	"guise/internal/plan"
+	"guise/internal/uplink/lease"
+	"guise/internal/uplink/macvtap"
+)
+
+// ways opens what a stack uses of the host.
+//
+//	share, exclusive	a packet socket on the interface itself, with an nftables table that hides from
+//				the host what is the stack's (internal/hostnet/share). The warden keeps what
+//				owns the table: if the follower ends, the host still sees none of it
+//	own			a device beside the interface (internal/uplink/macvtap), whose addresses
+//				the network gives (internal/uplink/lease), or the user
+type ways struct {
+	config  *Config
+	control string
+	keeper  keeper
+	memory  *memory
+	slots   map[int]*link // whose descriptors the warden keeps
+	changed chan struct{} // a network has given something else than before
+
+	lock   sync.Mutex
+	states map[*link]lease.State
+}
+
+func newWays(c *Config, control string, k keeper, m *memory) *ways {
+	return &ways{config: c, control: control, keeper: k, memory: m, slots: map[int]*link{},
+		changed: make(chan struct{}, 1), states: map[*link]lease.State{}}
+}
+
+func (w *ways) open(p *path) (*link, error) {
+	if p.Way == plan.Own {
+		return w.openOwn(p)
+	}
+	return w.openShared(p)
+}
+
+func (w *ways) openShared(p *path) (*link, error) {
+	j, err := w.lockJournal()
+	if err != nil {
+		return nil, err
+	}
+	defer j.Folder.Unlock()
+	r := share.Request{Interface: p.Name, Exclusive: p.Way == plan.Exclusive}
+	if !r.Exclusive {
+		r.Addresses = bare(p.addresses())
+		if r.Ports, err = share.ParsePorts(w.config.Ports); err != nil {
+			return nil, err
+		}
+	}
+	if r.Exclusive { // there cannot be two of them
+		w.keeper.keep(p.place, nil)
+		for range 100 {
+			if share.CheckOthers(p.Name, true) == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	s, err := share.Open(r, j)
+	if err != nil {
+		return nil, err
+	}
+	k := &link{kind: plan.Packet, file: s.Packet, host: p.device.mac, index: p.device.index, addresses: s.SetAddresses}
+	if err := w.keeper.keep(p.place, s.Keep); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	w.slots[p.place] = k
+	k.closer = func() {
+		if w.slots[p.place] == k { // else those of a newer one have taken their place
+			w.keeper.keep(p.place, nil)
+		}
+		s.Close()
+	}
+	if !r.Exclusive {
+		for _, s := range share.LinkSettings("*") {
+			k.settings = append(k.settings, setting(s.Key, p.Name, s.Value))
+		}
+	} else {
+		k.settings = append(k.settings, setting("net.ipv6.conf.*.accept_dad", p.Name, "0"))
+	}
+	return k, nil
+}
+
+// setting is a sysctl of an interface, whose name may have dots in it.
+func setting(key, name, value string) string {
+	return strings.Replace(strings.ReplaceAll(key, ".", "/"), "*", name, 1) + " " + value
+}
+
+func (w *ways) openOwn(p *path) (*link, error) {
+	who := sha256.Sum256([]byte(w.control + " " + p.Name))
+	mac := net.HardwareAddr(who[:6])
+	mac[0] = mac[0]&0xfc | 2 // of one station, and of no manufacturer
+	d, err := macvtap.Open(p.Name, mac)
+	if err != nil {
+		return nil, err
+	}
+	k := &link{kind: plan.Tap, file: d.Tap, mac: d.MAC.String(), index: p.device.index,
+		local: netip.PrefixFrom(d.LinkLocal, 64),
+		settings: []string{setting("net.ipv6.conf.*.accept_dad", p.Name, "0"),
+			setting("net.ipv6.conf.*.dad_transmits", p.Name, "0")}}
+	k.addresses = d.SetAddresses
+	k.closer = func() { d.Close() }
+	p.leased = &granted{}
+	if len(p.Addresses) > 0 {
+		p.leased = given(p.Uplink)
+		return k, nil
+	}
+	port, err := lease.Open(d.Namespace, d.Name)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	states := port.Follow(ctx, lease.Want{Name: p.Name, IPv4: true, IPv6: true, LinkLocal: d.LinkLocal, Identity: who[:], Secret: who[:]})
+	go func() {
+		for s := range states {
+			w.lock.Lock()
+			w.states[k] = s
+			w.lock.Unlock()
+			poke(w.changed)
+		}
+	}()
+	k.closer = func() {
+		cancel()
+		d.Close()
+		w.lock.Lock()
+		defer w.lock.Unlock()
+		delete(w.states, k)
+	}
+	return k, nil
+}
+
+// given are the addresses that the user has named.
+func given(u *plan.Uplink) *granted {
+	g := &granted{addresses: u.Addresses}
+	for _, a := range u.Gateways {
+		g.gateways = append(g.gateways, gateway{a.Is4(), a})
+	}
+	return g
+}
+
+// take gives the paths what their networks have given since the last time.
+func (w *ways) take(paths []*path) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	for _, p := range paths {
+		s, ok := w.states[p.link]
+		if !ok {
+			continue
+		}
+		g := &granted{mtu: s.MTU, onLink: slices.Clone(s.OnLink), trouble: strings.Join(s.Trouble, "; ")}
+		for _, a := range s.Addresses {
+			g.addresses = append(g.addresses, a.Prefix)
+		}
+		for _, a := range s.Gateways {
+			if !slices.ContainsFunc(g.gateways, func(other gateway) bool { return other.four == a.Is4() }) {
+				g.gateways = append(g.gateways, gateway{a.Is4(), a})
+			}
+		}
+		for _, r := range s.Routes {
+			if !r.Via.IsValid() {
+				g.onLink = append(g.onLink, r.Prefix)
+			}
+		}
+		p.leased = g
+	}
+}
+
+// bare are addresses without the lengths of their networks.
+func bare(prefixes []netip.Prefix) (all []netip.Addr) {
+	for _, p := range prefixes {
+		all = append(all, p.Addr())
+	}
+	return all
+}
+
+// stackJournal is the stack's journal, its folder locked. The command line has written it, and the
+// holder undoes it when the follower is gone.
+type stackJournal struct {
+	share.Noted
+	table string
+}
+
+func (w *ways) lockJournal() (*stackJournal, error) {
+	l, err := journal.LockExisting(filepath.Dir(w.config.Journal))
+	if err != nil {
+		return nil, fmt.Errorf("cannot note what is to be undone: %w", err)
+	}
+	j, err := l.Load(w.config.Journal)
+	if err != nil {
+		l.Unlock()
+		return nil, fmt.Errorf("cannot note what is to be undone: %w", err)
+	}
+	// While a link is replaced its old table hides the packets until the new one does: it has another name.
+	number := w.memory.get(opened)
+	w.memory.set(opened, number+1)
+	return &stackJournal{share.Noted{Folder: l, Journal: j}, fmt.Sprintf("%s_%d", j.TableName(), number%10)}, nil
+}
+
+// Table is the name that the link's table begins with.
+func (s *stackJournal) Table() string { return s.table }
+
+var _ share.Journal = (*stackJournal)(nil)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A host with several ways to one server.
+
+        far: the host ──up1── 10.88.1.0/24, fd88:0:0:1::/64 ──s1── server: 10.99.0.1, fd99::1
+                      ──up2── 10.88.2.0/24, fd88:0:0:2::/64 ──s2──
+
+The server is .1 and ::1 of each network, and forwards between them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Self, Unpack
+
+from topology.namespace import Namespace, Word
+from topology.process import Finished, How, Process, eventually
+from topology.side import GUISE, PYTHON, program, wait_until_says
+
+SERVER = "10.99.0.1"
+SERVER6 = "fd99::1"
+PORT = "5000"
+
+
+class Uplinks:
+    """The host and its server."""
+
+    def __init__(self, far: Namespace, run_dir: Path, count: int = 2) -> None:
+        self.far = far
+        self.run_dir = run_dir
+        self.server = Namespace("server")
+        self.server.ip("address", "add", f"{SERVER}/32", "dev", "lo")
+        self.server.ip("address", "add", f"{SERVER6}/128", "dev", "lo", "nodad")
+        for path in range(1, count + 1):
+            self.plug(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.server.delete()
+
+    def plug(self, path: int, host: int = 2) -> None:
+        """A cable, as when an adapter is plugged in."""
+        self.far.ip(
+            "link",
+            "add",
+            f"up{path}",
+            "type",
+            "veth",
+            "peer",
+            f"s{path}",
+            "netns",
+            self.server.name,
+        )
+        self.server.ip("link", "set", f"s{path}", "up")
+        self.server.ip("address", "add", f"10.88.{path}.1/24", "dev", f"s{path}")
+        self.server.ip("address", "add", f"fd88:0:0:{path}::1/64", "dev", f"s{path}", "nodad")
+        self.far.ip("link", "set", f"up{path}", "up")
+        self.address(path, host)
+
+    def unplug(self, path: int) -> None:
+        self.far.ip("link", "delete", f"up{path}")
+
+    def address(self, path: int, host: int = 2) -> None:
+        """Gives the host an address there, with a default route."""
+        self.far.ip("address", "add", f"10.88.{path}.{host}/24", "dev", f"up{path}")
+        self.far.ip("address", "add", f"fd88:0:0:{path}::{host}/64", "dev", f"up{path}", "nodad")
+        self.route(path)
+
+    def no_address(self, path: int) -> None:
+        self.far.ip("address", "flush", "dev", f"up{path}", "scope", "global")
+        self.far.run("ip", "-6", "route", "del", "default", "dev", f"up{path}")
+
+    def route(self, path: int) -> None:
+        for words in (("-4", f"10.88.{path}.1"), ("-6", f"fd88:0:0:{path}::1")):
+            self.far.ip(
+                words[0], "route", "replace", "default", "via", words[1], "dev", f"up{path}",
+                "metric", str(1000 + path),
+            )  # fmt: skip
+
+    def no_route(self, path: int) -> None:
+        for family in "-4", "-6":
+            self.far.ip(family, "route", "delete", "default", "dev", f"up{path}")
+
+    def carrier(self, path: int, state: str) -> None:
+        self.server.ip("link", "set", f"s{path}", state)
+
+    def serve(self, protocol: str = "mptcp") -> Process:
+        self.server.run("ip", "mptcp", "limits", "set", "subflows", "8", "add_addr_accepted", "8")
+        server = self.server.start(PYTHON, program("steady.py"), "serve", PORT, protocol)
+        try:
+            wait_until_says(server, "ready")
+        except BaseException:
+            server.stop()
+            raise
+        return server
+
+    def words(self, *command: Word, options: tuple[str, ...] = ("up1", "up2")) -> list[Word]:
+        uplinks = [word for name in options for word in ("--uplink", name)]
+        return [GUISE, "run", "--mptcp", *uplinks, "--", *command]
+
+    def environment(self) -> dict[str, str]:
+        return {"GUISE_RUNDIR": str(self.run_dir)}
+
+    def start(
+        self, *command: Word, options: tuple[str, ...] = ("up1", "up2"), **how: Unpack[How]
+    ) -> Process:
+        how["env"] = {**(how.get("env") or {}), **self.environment()}
+        return self.far.start(*self.words(*command, options=options), **how)
+
+    def run(self, *command: Word, options: tuple[str, ...] = ("up1", "up2")) -> Finished:
+        return self.far.run(*self.words(*command, options=options), env=self.environment())
+
+    def guise(self, *words: Word) -> Finished:
+        return self.far.run(GUISE, *words, env=self.environment())
+
+    def stack(self) -> dict[str, object]:
+        """The one stack there is, as guise ls has it."""
+        [stack] = json.loads(self.guise("ls", "--json").expect().text)
+        assert isinstance(stack, dict)
+        return stack
+
+    def states(self) -> dict[str, str]:
+        uplinks = self.stack()["uplinks"]
+        assert isinstance(uplinks, list)
+        return {uplink["name"]: uplink["state"] for uplink in uplinks}
+
+    def wait_until(self, **states: str) -> None:
+        """Until the uplinks are what is said of them."""
+        eventually(
+            lambda: all(self.states()[name] == state for name, state in states.items()), str(states)
+        )
+
+    def subflows(self) -> set[str]:
+        """The local addresses of the stack's TCP connections to the server that go on."""
+        tool = self.guise(
+            "exec", str(self.stack()["stack"]), "--", "ss", "-Hnt", "state", "established"
+        )
+        found = set()
+        for line in tool.expect().text.splitlines():
+            local, peer = line.split()[2:4]
+            if peer.rsplit(":", 1)[1] == PORT:
+                found.add(local.rsplit(":", 1)[0].split("%")[0].strip("[]"))
+        return found
+
+
+def pieces(client: Process) -> int:
+    """How many pieces the server has answered (steady.py)."""
+    said = client.said()
+    numbers = [int(line) for line in said.text.splitlines() if line.isdigit()]
+    assert said.status == -1, f"it has ended: {said}"
+    return max(numbers, default=0)
+
+
+def goes_on(client: Process, number: int = 20) -> None:
+    """Waits for so many further pieces."""
+    before = pieces(client)
+    eventually(lambda: pieces(client) >= before + number, "the connection goes on")
