@@ -145,18 +145,23 @@ func (h *Host) shareAddresses(l *plan.Link, device netlink.Link, r *share.Reques
 
 // findGateways gives the link the host's default routes over the interface.
 func findGateways(l *plan.Link, device netlink.Link) error {
-	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+	for family, all := range map[int]netip.Prefix{
+		netlink.FAMILY_V4: netip.PrefixFrom(netip.IPv4Unspecified(), 0),
+		netlink.FAMILY_V6: netip.PrefixFrom(netip.IPv6Unspecified(), 0),
+	} {
 		routes, err := netlink.RouteList(device, family)
 		if err != nil {
 			return fmt.Errorf("cannot list the routes of %s: %w", l.Device, err)
 		}
 		for _, r := range routes {
-			if r.Dst != nil && !r.Dst.IP.IsUnspecified() {
-				continue
+			if r.Dst != nil {
+				if bits, _ := r.Dst.Mask.Size(); bits != 0 {
+					continue
+				}
 			}
 			gateway, ok := netip.AddrFromSlice(r.Gw)
 			if !ok {
-				l.Everywhere = true
+				l.Whole = append(l.Whole, all)
 				continue
 			}
 			// A second one of the family is left out.
