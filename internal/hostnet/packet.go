@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -22,8 +23,10 @@ import (
 
 // awaitInterfaces waits while a stack that is ending has an interface, or ports, of these links.
 func awaitInterfaces(links []*plan.Link, ending func() bool) {
+	// A holder takes a moment to see that its last program has ended.
+	unseen := time.Now().Add(patience / 3)
 	patiently(func() bool {
-		soon := ending() // before they are looked at, or a stack could end unseen in between
+		soon := time.Now().Before(unseen) || ending() // before they are looked at, or a stack could end unseen in between
 		busy := slices.ContainsFunc(links, func(l *plan.Link) bool {
 			return hides(l) && (share.CheckOthers(l.Device, l.Ports == "") != nil || share.Taken(l.Ports))
 		})
