@@ -205,9 +205,9 @@ func (r *Run) namesLink(s Sysctl) bool {
 func (r *Run) addRoutes(p *Plan) {
 	given := map[bool]bool{} // by Is4
 	for i, l := range r.Links {
-		for _, a := range l.Addresses {
-			if all := netip.PrefixFrom(unspecified(a.Addr()), 0); l.Everywhere && !given[a.Addr().Is4()] {
-				given[a.Addr().Is4()] = true
+		for _, all := range l.Whole {
+			if !given[all.Addr().Is4()] {
+				given[all.Addr().Is4()] = true
 				p.add(l.Flag, "route %s dev %s", all, l.Inside)
 			}
 		}
@@ -228,13 +228,6 @@ func (r *Run) addRoutes(p *Plan) {
 			}
 		}
 	}
-}
-
-func unspecified(of netip.Addr) netip.Addr {
-	if of.Is4() {
-		return netip.IPv4Unspecified()
-	}
-	return netip.IPv6Unspecified()
 }
 
 // addMPTCP writes which addresses are paths, and how many paths there may be.
