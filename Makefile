@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # `make help` lists the targets. Results are in build/; BUILD=DIR, SANITIZE=address,undefined,
-# CFLAGS, KERNEL_SRC, PREFIX and DESTDIR may be given.
+# CFLAGS, KERNEL_SRC, EXTENSIONS, PREFIX and DESTDIR may be given.
 #
 # Each folder is built by one rule, whatever files it has: lib/*/*.c become libguise,
 # preload/ with it libguise-preload.so, holder/ and relay/ with it guise-holder, capture/*.c
 # guise-capture, mptcp/*.c guise-check-mptcp, bench/*.c guise-bench,
-# and each file of examples/, of bench/servers/ and of a folder of test/ a program. X_test.c beside
+# and each file of examples/, of bench/servers/, of bench/paths/ and of a folder of test/ a program.
+# X_test.c beside
 # X.c is a unit test: a program that is built with the sanitizers and run by `make check`.
 
 BUILD ?= build
@@ -58,19 +59,30 @@ programs := \
 	$(if $(bench_sources),$(BUILD)/guise-bench) \
 	$(if $(go_sources),$(BUILD)/guise) \
 	$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
-server_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/servers/*.c))
+linux_6_12 := $(wildcard $(shell . ./versions.env && echo $$LINUX_TARBALL))
+server_programs := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/servers/*.c bench/paths/*.c))
 # (test/isa is compiled by its test, with the kernel's assembler.)
 test_programs := $(patsubst %.c,$(BUILD)/%,$(filter-out test/isa/%,$(wildcard test/*/*.c))) $(BUILD)/test/redis-server \
-	$(BUILD)/test/unpacked $(server_programs)
+	$(BUILD)/test/unpacked $(server_programs) $(if $(linux_6_12),$(BUILD)/test/mptcp_connect)
 unit_tests := $(patsubst %.c,$(BUILD)/unit/%,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(capture_tests) \
 	$(mptcp_tests))
 fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 
-.PHONY: all fetch fetch-arm64 fetch-bench fetch-check arm64 help check check-all soak bench bench-servers demo fuzz
+# EXTENSIONS="NAME ..." asks for one more image, with these of extensions/.
+empty :=
+kernel_with = $(if $(strip $(1)),$(BUILD)/guise-kernel-$(subst $(empty) $(empty),-,$(sort $(1))))
+extended_kernel := $(call kernel_with,$(EXTENSIONS))
+# The one that tests use has all that are shipped.
+shipped_kernel := $(call kernel_with,lia lowrtt mote redundant template)
+# What make install takes besides guise-kernel: no kernel that is for tests.
+more_kernels = $(filter-out %.debug %.new $(addprefix $(BUILD)/guise-kernel-,planted net-debug 6.1), \
+	$(wildcard $(BUILD)/guise-kernel-*))
+
+.PHONY: all fetch fetch-arm64 fetch-bench fetch-check fetch-paths arm64 help check check-all soak bench bench-paths bench-servers demo fuzz
 .PHONY: lint format install uninstall clean distclean FORCE
 
 ## all: everything, into build/ (the default)
-all: $(BUILD)/guise-kernel $(programs)
+all: $(BUILD)/guise-kernel $(extended_kernel) $(programs)
 
 ## help: this list
 help:
@@ -89,8 +101,12 @@ fetch-arm64: fetch
 ## fetch-bench: as fetch, and the servers of bench-servers
 fetch-bench: fetch $(BUILD)/test/unpacked
 
+## fetch-paths: as fetch, and what draws the figure of bench-paths
+fetch-paths: fetch
+	@make/venv --plots python -c ''
+
 ## fetch-check: the same, and the tools and servers of the tests
-fetch-check: fetch-arm64 $(BUILD)/test/unpacked
+fetch-check: fetch-arm64 fetch-paths $(BUILD)/test/unpacked
 	@make/venv python -c ''
 	@. ./versions.env && GO_AT_LEAST=$$GO_VERSION $(GO) run \
 		honnef.co/go/tools/cmd/staticcheck@$$STATICCHECK_VERSION -version >/dev/null
@@ -207,8 +223,8 @@ $(BUILD)/test/%: test/%.c $(BUILD)/libguise.so Makefile
 		-MMD -MP -o $@ $< -L$(BUILD) -Wl,--as-needed -lguise -lresolv \
 		'-Wl,-rpath,$$ORIGIN/../..'
 
-# The server among those of make bench-servers that is guise's own: it knows nothing of libguise.
-$(BUILD)/bench/servers/%: bench/servers/%.c Makefile
+# Programs of the benchmarks with servers and with paths: they know nothing of libguise.
+$(BUILD)/bench/%: bench/%.c Makefile
 	@mkdir -p $(@D)
 	$(call what,CC,$<)
 	$(Q)$(CC) $(CFLAGS) $(c_warnings) -std=gnu11 -D_GNU_SOURCE= -pthread -MMD -MP -o $@ $<
@@ -218,6 +234,13 @@ $(BUILD)/bench/servers/%: bench/servers/%.c Makefile
 $(BUILD)/test/redis-server: FORCE
 	@mkdir -p $(@D)
 	@ln -sfn "$$(command -v redis-check-rdb || echo /usr/bin/redis-check-rdb)" $@
+
+# A program of the kernel's own tests, taken from its source as it is.
+$(BUILD)/test/mptcp_connect: $(linux_6_12)
+	@mkdir -p $(@D)
+	$(call what,CC,mptcp_connect of $<)
+	$(Q)tar -x -O -f $< --wildcards '*/tools/testing/selftests/net/mptcp/mptcp_connect.c' > $@.c
+	$(Q)$(CC) $(CFLAGS) -o $@ $@.c
 
 # Other packages that would start a server are unpacked, and not installed.
 $(BUILD)/test/unpacked: FORCE
@@ -282,7 +305,7 @@ $(BUILD)/unit/fuzz/%_fuzz: $(BUILD)/unit/obj/fuzz/%_fuzz.o $(BUILD)/unit/fuzz.a 
 -include $(patsubst %.o,%.d,$(call test_objects,$(lib_sources) $(preload_sources) $(holder_sources) \
 	$(mptcp_sources) $(fuzz_sources)))
 -include $(patsubst %.c,$(BUILD)/unit/obj/%.d,$(lib_tests) $(preload_tests) $(holder_tests) $(relay_tests) $(fuzzers))
--include $(wildcard $(BUILD)/examples/*.d $(BUILD)/bench/servers/*.d $(BUILD)/test/*/*.d)
+-include $(wildcard $(BUILD)/examples/*.d $(BUILD)/bench/*/*.d $(BUILD)/test/*/*.d)
 
 # ---- the kernel, and Go -----------------------------------------------------------------------
 
@@ -310,6 +333,16 @@ $(BUILD)/guise-kernel-net-debug: FORCE
 	@KERNEL_CONFIG='net debug' linux/build.sh $(BUILD)/linux-net-debug
 	@ln -f $(BUILD)/linux-net-debug/guise-kernel $@
 
+# A kernel with extensions (docs/extensions.md), beside the others: guise-kernel-NAME-NAME. All else
+# is taken from the kernel's build. The name of the file is for people: who needs an extension looks
+# for an image that says that it has it.
+$(BUILD)/guise-kernel-%: $(BUILD)/guise-kernel FORCE
+	@mkdir -p $(BUILD)/linux-$*
+	@[ -d $(BUILD)/linux-$*/linux ] || [ ! -d $(BUILD)/linux ] || \
+		flock $(BUILD)/.kernel.lock cp -a $(BUILD)/linux $(BUILD)/linux-$*/
+	@EXTENSIONS='$(subst -, ,$*)' linux/build.sh $(BUILD)/linux-$*
+	@ln -f $(BUILD)/linux-$*/guise-kernel $@
+
 # Debian 13 has no source of 6.1.
 linux_6_1 := $(shell . ./versions.env && echo $$LINUX_TARBALL_6_1)
 other_kernels := $(BUILD)/guise-kernel-net-debug $(if $(wildcard $(linux_6_1)),$(BUILD)/guise-kernel-6.1)
@@ -329,7 +362,7 @@ $(BUILD)/guise: $(go_sources)
 # Debian's libraries for arm64 are not installed here; what is linked with them is found below
 # this folder, and their headers are this machine's own where they are the same.
 arm64_programs := $(patsubst %.c,$(BUILD)/arm64/%,test/port/fault.c test/region/stacks.c \
-	test/fault/killed.c $(filter-out test/preload/raw.c,$(wildcard test/preload/*.c)))
+	test/fault/killed.c test/multipath/cables.c $(filter-out test/preload/raw.c,$(wildcard test/preload/*.c)))
 
 ## arm64: everything for arm64, cross-built, into build/arm64
 arm64:
@@ -344,16 +377,17 @@ export GUISE_BUILD := $(abspath $(BUILD))
 CHECK := C_DIALECT='$(c_dialect)' UNIT_TESTS='$(unit_tests)' make/venv python make/check.py
 
 ## check: linters, unit tests, tests of a running guise; under 40 minutes
-check: all arm64 $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted
+check: all arm64 $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted \
+		$(shipped_kernel)
 	@$(CHECK) lint unit go pytest
 
 ## check-all: as check, with the slow tests, such as fresh Debian systems
 check-all: all arm64 $(unit_tests) $(test_programs) $(fuzz_programs) $(BUILD)/guise-kernel-planted \
-		$(other_kernels)
+		$(shipped_kernel) $(other_kernels)
 	@$(CHECK) lint unit go pytest-all
 
 ## soak: the tests that run for hours
-soak: all $(test_programs) $(fuzz_programs)
+soak: all $(test_programs) $(fuzz_programs) $(shipped_kernel)
 	@$(CHECK) soak
 
 ## lint: clang-format, clang-tidy, gofmt, vet, staticcheck, ruff, mypy, shellcheck
@@ -376,6 +410,10 @@ bench: all
 ## bench-servers: servers and their clients on one stack, and on this host; SERVERS='jvm node-*'
 bench-servers: all $(server_programs) $(BUILD)/test/unpacked
 	bench/servers/run $(SERVERS)
+
+## bench-paths: one path and two, on this stack and on this host's; PATHS='--trials 2 --seconds 1'
+bench-paths: all $(BUILD)/bench/paths/stream
+	bench/paths/run $(PATHS)
 
 ## demo: uploads over congestion controls that this host may not have
 demo: all
@@ -400,7 +438,7 @@ install: all
 	install -m 755 $(BUILD)/guise $(to)/bin/
 	install -m 755 $(addprefix $(BUILD)/,guise-holder guise-capture guise-check-mptcp guise-bench) $(to)/lib/guise/
 	install -m 644 $(addprefix $(BUILD)/,guise-kernel libguise.so libguise.a libguise-preload.so) \
-		$(to)/lib/guise/
+		$(more_kernels) $(to)/lib/guise/
 	install -m 644 include/guise/*.h $(to)/include/guise/
 	install -m 644 docs/guise.schema.json $(to)/share/guise/
 	for manual in $(manuals); do install -m 644 docs/$${manual##*/} $$manual; done

@@ -13,6 +13,7 @@ enum floor_of {
 	RATIO_AT_MOST,
 	RATIO_AT_LEAST,
 	GUISE_AT_MOST,
+	GUISE_AT_LEAST,
 };
 
 struct benchmark {
@@ -27,6 +28,7 @@ struct benchmark {
 	bool hooks;   /* it needs the preload library: libguise does not have this call */
 	bool guest;   /* it runs as a guest: guest.h */
 	bool busy;    /* it runs beside a loop that keeps one of two processors busy */
+	bool paths;   /* it runs over two paths by Multipath TCP: paths.h */
 	bool idle;    /* it only waits, and wake-ups are counted: idle.c */
 	enum floor_of floor_of;
 	double floor;

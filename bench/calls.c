@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define BACKLOG 16
+#define MPTCP   262 /* IPPROTO_MPTCP, which older headers of libc lack */
 
 void die(int err, const char *fmt, ...)
 {
@@ -53,6 +54,11 @@ static int host_nanosleep(uint64_t ns)
 static int host_socket(int domain, int type)
 {
 	return (int)result(socket(domain, type, 0));
+}
+
+static int host_mptcp(void)
+{
+	return (int)result(socket(AF_INET, SOCK_STREAM, MPTCP));
 }
 
 static int host_setsockopt(int fd, int level, int name, const void *v, socklen_t len)
@@ -127,6 +133,7 @@ static const struct calls host_calls = {
 	.getppid = host_getppid,
 	.nanosleep = host_nanosleep,
 	.socket = host_socket,
+	.mptcp = host_mptcp,
 	.setsockopt = host_setsockopt,
 	.bind = host_bind,
 	.listen = host_listen,
@@ -158,6 +165,11 @@ static int api_nanosleep(uint64_t ns)
 static int api_socket(int domain, int type)
 {
 	return guise_socket(stack, domain, type, 0);
+}
+
+static int api_mptcp(void)
+{
+	return guise_socket(stack, AF_INET, SOCK_STREAM, MPTCP);
 }
 
 static int api_setsockopt(int fd, int level, int name, const void *v, socklen_t len)
@@ -229,6 +241,7 @@ static const struct calls api_calls = {
 	.getppid = api_getppid,
 	.nanosleep = api_nanosleep,
 	.socket = api_socket,
+	.mptcp = api_mptcp,
 	.setsockopt = api_setsockopt,
 	.bind = api_bind,
 	.listen = api_listen,

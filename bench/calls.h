@@ -24,6 +24,7 @@ struct calls {
 	long (*getppid)(void);
 	int (*nanosleep)(uint64_t ns);
 	int (*socket)(int domain, int type);
+	int (*mptcp)(void); /* a socket of Multipath TCP, IPv4 */
 	int (*setsockopt)(int fd, int level, int name, const void *v, socklen_t len);
 	int (*bind)(int fd, const struct sockaddr_in *a);
 	int (*listen)(int fd);

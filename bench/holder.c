@@ -22,7 +22,7 @@ static void inherit(int fd)
 }
 
 static __attribute__((noreturn)) void become(const char *program, int plan, int ticket, int status,
-					     int fd)
+					     const int *fds, int n)
 {
 	char number[3][16];
 
@@ -33,8 +33,8 @@ static __attribute__((noreturn)) void become(const char *program, int plan, int 
 	inherit(plan);
 	inherit(ticket);
 	inherit(status);
-	if (fd >= 0)
-		inherit(fd);
+	for (int i = 0; i < n; i++)
+		inherit(fds[i]);
 	execl(program, program, "--plan", number[0], "--ticket", number[1], "--status", number[2],
 	      (char *)NULL);
 	dprintf(status, "error 0: cannot execute %s: %s\n", program, strerror(errno));
@@ -71,8 +71,8 @@ static bool ready(struct holder *h, char *why, size_t size)
 	return false;
 }
 
-bool holder_start(struct holder *h, const char *program, const char *plan, int fd, char *why,
-		  size_t size)
+bool holder_start(struct holder *h, const char *program, const char *plan, const int *fds, int n,
+		  char *why, size_t size)
 {
 	int plans[2] = { -1, -1 }, tickets[2] = { -1, -1 }, states[2] = { -1, -1 };
 
@@ -83,7 +83,7 @@ bool holder_start(struct holder *h, const char *program, const char *plan, int f
 	}
 	h->pid = fork();
 	if (!h->pid)
-		become(program, plans[0], tickets[1], states[1], fd);
+		become(program, plans[0], tickets[1], states[1], fds, n);
 	close(plans[0]);
 	close(tickets[1]);
 	close(states[1]);

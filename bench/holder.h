@@ -13,12 +13,12 @@ struct holder {
 };
 
 /*
- * Starts a holder. plan is as in docs/plan.md; fd, if not -1, is open in the
- * holder under the same number. False, with a sentence in why, if the stack was
+ * Starts a holder. plan is as in docs/plan.md; the n descriptors of fds are open in the
+ * holder under the same numbers. False, with a sentence in why, if the stack was
  * not made.
  */
-bool holder_start(struct holder *h, const char *program, const char *plan, int fd, char *why,
-		  size_t size);
+bool holder_start(struct holder *h, const char *program, const char *plan, const int *fds, int n,
+		  char *why, size_t size);
 /* Waits until the holder has ended, after the last member has left. */
 void holder_stop(struct holder *h);
 

@@ -74,7 +74,7 @@ bool measure_idle(const struct benchmark *b, enum way way, int n, double *value,
 	while (good && ready < n) {
 		struct subject *s = &subjects[ready];
 
-		good = holder_start(&s->holder, program, b->plan, -1, why, size);
+		good = holder_start(&s->holder, program, b->plan, NULL, 0, why, size);
 		if (!good)
 			break;
 		good = worker_start(&s->worker, b, way, s->holder.ticket, -1, why, size);

@@ -8,6 +8,7 @@
  */
 #include "benchmark.h"
 #include "guest.h"
+#include "paths.h"
 #include "report.h"
 #include "wire.h"
 #include "workload.h"
@@ -106,6 +107,9 @@ const struct benchmark benchmarks[] = {
 	  .what = "the same over a veth, for a program that cannot be preloaded" },
 	{ "tun-bulk", "Gbit/s", guest_bulk, NULL, wire_bulk_server, .guest = true,
 	  .what = "... 128 MiB; both are compared with pasta and slirp4netns, too" },
+	{ "mptcp-two-paths", "part", two_paths, .paths = true, .floor_of = GUISE_AT_LEAST,
+	  .floor = 0.95,
+	  .what = "goodput over two paths of 20 Mbit/s, of what full TCP segments would carry" },
 	{ "connections", "/s", connections_lo, LOOPBACK,
 	  .what = "TCP connections made and closed on 127.0.0.1, one thread at both ends" },
 	{ "accept-rate", "/s", accept_rate, LOOPBACK, .hooks = true,
@@ -255,6 +259,15 @@ static bool cannot_run(struct result *r, enum way way)
 	return true;
 }
 
+/* Whether the host has anything to compare with. */
+static void find_host(struct result *r)
+{
+	if (r->b->no_host)
+		snprintf(r->no_host, sizeof(r->no_host), "the host has nothing like it");
+	else if (r->b->paths)
+		paths_host(r->no_host, sizeof(r->no_host));
+}
+
 /* A run on one side; false, with a sentence in r that names the side. */
 static bool measure_side(struct result *r, enum way way, double *value)
 {
@@ -275,6 +288,7 @@ static bool compare(struct result *r, enum way way, int runs)
 
 	if (cannot_run(r, way))
 		return true;
+	find_host(r);
 	if (b->guest)
 		way = WAY_TUN;
 	if (b->idle) {
@@ -287,14 +301,14 @@ static bool compare(struct result *r, enum way way, int runs)
 		progress(b, i, runs);
 		if (!measure_side(r, way, &guise[i]))
 			return false;
-		if (!b->no_host && !measure_side(r, WAY_HOST, &host[i]))
+		if (!r->no_host[0] && !measure_side(r, WAY_HOST, &host[i]))
 			return false;
 		if (b->guest)
 			measure_others(b, others);
 		progress(b, i + 1, runs);
 	}
 	r->guise = median(guise, runs);
-	r->host = b->no_host ? 0 : median(host, runs);
+	r->host = r->no_host[0] ? 0 : median(host, runs);
 	for (int i = 0; i < OTHERS; i++)
 		r->others[i] = others[i].runs ? median(others[i].value, others[i].runs) : 0;
 	r->runs = runs;

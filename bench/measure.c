@@ -7,6 +7,7 @@
  */
 #include "benchmark.h"
 #include "holder.h"
+#include "paths.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -92,7 +93,7 @@ static bool on_guise(const struct benchmark *b, enum way way, int tap, double *v
 		if (tap >= 0)
 			snprintf(plan, sizeof(plan), "name bench\nlink eth0 tap fd=%d\n", tap);
 		strncat(plan, b->plan, sizeof(plan) - strlen(plan) - 1);
-		if (!holder_start(&h, program, plan, tap, why, size))
+		if (!holder_start(&h, program, plan, &tap, tap >= 0, why, size))
 			return false;
 	}
 	good = worker_start(&w, b, way, h.ticket, -1, why, size);
@@ -111,6 +112,8 @@ bool measure(const struct benchmark *b, enum way way, double *value, char *why, 
 	struct busy busy = { .loop = 0 };
 	bool good = false, tap = way != WAY_HOST && !b->guest;
 
+	if (b->paths)
+		return paths_measure(b, way, value, why, size);
 	if (b->busy && !busy_begin(&busy, why, size))
 		return false;
 	if (!b->far || wire_make(&wire, tap, b->far, why, size)) {

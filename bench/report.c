@@ -20,6 +20,8 @@ static bool floor_held(const struct result *r)
 		return ratio(r) >= r->b->floor;
 	case GUISE_AT_MOST:
 		return r->guise <= r->b->floor;
+	case GUISE_AT_LEAST:
+		return r->guise >= r->b->floor;
 	}
 	return true;
 }
@@ -31,8 +33,9 @@ static void print_floor(const struct result *r)
 	if (b->floor_of == FLOOR_NONE)
 		return;
 	printf("  %s %s %g", floor_held(r) ? "within" : "MISSES",
-	       b->floor_of == RATIO_AT_LEAST ? ">=" : "<=", b->floor);
-	if (b->floor_of == GUISE_AT_MOST)
+	       b->floor_of == RATIO_AT_LEAST || b->floor_of == GUISE_AT_LEAST ? ">=" : "<=",
+	       b->floor);
+	if (b->floor_of == GUISE_AT_MOST || b->floor_of == GUISE_AT_LEAST)
 		printf(" %s", b->unit);
 }
 
@@ -54,7 +57,7 @@ void report_table(const struct result *r, int n)
 		if (!r[i].runs)
 			continue;
 		printf("%-22s %10.4g ", b->name, r[i].guise);
-		if (b->no_host)
+		if (r[i].no_host[0])
 			printf("%10s  %-7s %6s", "-", b->unit, "-");
 		else
 			printf("%10.4g  %-7s %6.2f", r[i].host, b->unit, ratio(&r[i]));
@@ -66,6 +69,8 @@ void report_table(const struct result *r, int n)
 	for (int i = 0; i < n; i++)
 		if (!r[i].runs)
 			printf("skipped: %s: %s\n", r[i].b->name, r[i].why);
+		else if (r[i].no_host[0] && !r[i].b->no_host)
+			printf("skipped: %s on the host: %s\n", r[i].b->name, r[i].no_host);
 }
 
 static void print_string(const char *s)
@@ -99,6 +104,16 @@ static void json_others(const struct result *r)
 	printf("}");
 }
 
+static void json_no_host(const struct result *r)
+{
+	printf("\"host\":null,\"ratio\":null,");
+	if (r->b->no_host)
+		return;
+	printf("\"no_host\":");
+	print_string(r->no_host);
+	printf(",");
+}
+
 void report_json(const struct result *r, int n)
 {
 	const char *comma = "";
@@ -109,8 +124,8 @@ void report_json(const struct result *r, int n)
 			continue;
 		printf("%s\n{\"name\":\"%s\",\"unit\":\"%s\",\"guise\":%.6g,", comma, r[i].b->name,
 		       r[i].b->unit, r[i].guise);
-		if (r[i].b->no_host)
-			printf("\"host\":null,\"ratio\":null,");
+		if (r[i].no_host[0])
+			json_no_host(&r[i]);
 		else
 			printf("\"host\":%.6g,\"ratio\":%.4g,", r[i].host, ratio(&r[i]));
 		printf("\"runs\":%d", r[i].runs);

@@ -15,6 +15,7 @@ struct result {
 	double others[OTHERS]; /* medians, too; 0: there is none */
 	int runs;              /* on each side; 0: skipped */
 	char why[700];         /* why it was skipped */
+	char no_host[128];     /* why there is nothing to compare with; "": there is */
 };
 
 void report_table(const struct result *r, int n);

@@ -93,10 +93,11 @@ static int make_veth(int there)
 
 /* ---- interfaces --------------------------------------------------------------- */
 
-static int make_tap(int *tap)
+int wire_tap(const char *name, int *tap)
 {
-	struct ifreq req = { .ifr_name = "tap0", .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
+	struct ifreq req = { .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
 
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", name);
 	*tap = open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	if (*tap < 0 || ioctl(*tap, TUNSETIFF, &req))
 		return -errno;
@@ -145,17 +146,16 @@ static int set_route(void)
 
 /* ---- namespaces ---------------------------------------------------------------- */
 
-static int own_namespace(void)
+int wire_own_namespace(void)
 {
 	return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 }
 
-/* Makes a namespace and enters it. */
-static int new_namespace(int *fd)
+int wire_new_namespace(int *fd)
 {
 	if (unshare(CLONE_NEWNET))
 		return -errno;
-	*fd = own_namespace();
+	*fd = wire_own_namespace();
 	return *fd < 0 ? -errno : 0;
 }
 
@@ -164,15 +164,15 @@ static int make_ends(struct wire *w, bool tap)
 	int err;
 
 	if (!tap) {
-		err = new_namespace(&w->near);
+		err = wire_new_namespace(&w->near);
 		if (err)
 			return err;
 	}
-	err = new_namespace(&w->far);
+	err = wire_new_namespace(&w->far);
 	if (err)
 		return err;
 	if (tap) {
-		err = make_tap(&w->tap);
+		err = wire_tap("tap0", &w->tap);
 		return err ? err : set_address("tap0", WIRE_FAR);
 	}
 	err = make_veth(w->near);
@@ -239,7 +239,7 @@ static int start_server(struct wire *w, void (*serve)(int fd))
 
 bool wire_make(struct wire *w, bool tap, void (*serve)(int fd), char *why, size_t size)
 {
-	int home = own_namespace(), err;
+	int home = wire_own_namespace(), err;
 
 	w->near = w->tap = w->far = -1;
 	w->server = -1;

@@ -29,6 +29,11 @@ struct wire {
 bool wire_make(struct wire *w, bool tap, void (*serve)(int fd), char *why, size_t size);
 void wire_remove(struct wire *w);
 
+/* Of this process; made, and entered; a tap in the current one. 0, or -errno. */
+int wire_own_namespace(void);
+int wire_new_namespace(int *fd);
+int wire_tap(const char *name, int *tap);
+
 /* wire.c, run at the near end */
 double wire_rr(enum way way);
 double wire_bulk(enum way way);

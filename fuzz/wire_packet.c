@@ -40,7 +40,7 @@ static int packet_open(struct guise_stack *s)
 	return err ? err : guise_link_packet.attach(s, &s->region->links[0], &s->port[0]);
 }
 
-/* The short header lacks the number of buffers: the backend makes it 1, and so it is what was fed. */
+/* The short header lacks the number of buffers. The backend makes it 1: then that was fed. */
 static enum feed packet_feed(const struct frame *f)
 {
 	size_t head = f->len < SHORT ? f->len : SHORT;

@@ -95,6 +95,14 @@ static int apply_memory(struct plan *p, char **word, int words)
 	return 0;
 }
 
+/* Known before the stack is: the image is opened by who still may open any file. */
+static int apply_kernel(struct plan *p, char **word, int words)
+{
+	(void)words;
+	p->options.kernel = word[1];
+	return 0;
+}
+
 static int apply_clock(struct plan *p, char **word, int words)
 {
 	if (!strcmp(word[1], "real") && words == 2) {
@@ -563,6 +571,7 @@ static int apply_guests(struct plan *p, char **word, int words)
 static const struct directive directives[] = {
 	{ "name", SETTING, 1, 1, "NAME", apply_name, false, NULL },
 	{ "memory", SETTING, 1, 1, "BYTES|NM", apply_memory, false, NULL },
+	{ "kernel", ANYWHERE, 1, 1, "NAME", apply_kernel, false, NULL },
 	{ "clock", SETTING, 1, 2, "real | sim SEED", apply_clock, false, NULL },
 	{ "cmdline", SETTING, 1, MANY, "TEXT...", apply_cmdline, false, NULL },
 	{ "boot", STACK, 0, 0, "", apply_boot, false, NULL },

@@ -7,6 +7,7 @@
 # kernel source and this folder; BUILD is build/ unless given. Environment:
 #	KERNEL_SRC	another source: an unpacked tree, or a tarball of one
 #	KERNEL_CONFIG	which of linux/configs, one or several in this order; default: net
+#	EXTENSIONS	which of extensions/ are built into it (docs/extensions.md); default: none
 #	JOBS		how many compilers run at once; default: one for each processor
 #	CROSS_COMPILE	prefix of the names of gcc, ld and strip, for another processor:
 #			aarch64-linux-gnu-
@@ -21,7 +22,10 @@
 #     source, Kbuild uses relative paths only. So objects do not depend on where
 #     the checkout is, and ccache finds those of other checkouts. Its output goes
 #     to BUILD/linux.log.
-#  4. The image is kept in the cache under a fingerprint of everything that went
+#  4. What the image has is written into it, in the section .guise.description:
+#     lines of a word and what it is about (docs/extensions.md). It is read from the
+#     sources of what was linked, so it says no more than is there.
+#  5. The image is kept in the cache under a fingerprint of everything that went
 #     into it, so that another checkout with the same files only copies it.
 #
 # A second run computes the fingerprint and ends. If KERNEL_SRC is a tree, there
@@ -41,6 +45,8 @@ build=$(cd "$build" && pwd -P)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/guise
 source=${KERNEL_SRC:-$LINUX_TARBALL}
 configs=${KERNEL_CONFIG:-net}
+# shellcheck disable=SC2086 # a word for each
+extensions=$(printf '%s\n' ${EXTENSIONS:-} | LC_ALL=C sort -u | paste -s -d ' ')
 cross=${CROSS_COMPILE:-}
 config=$build/linux.config
 shadow=$build/linux
@@ -87,15 +93,39 @@ find_series() {
 		"or leave it unset for Debian's linux-source-6.12"
 }
 
+# Refuses what is no extension.
+check_extensions() {
+	for name in $extensions; do
+		case $name in
+		*[!a-z0-9_]* | [!a-z]*)
+			fail "EXTENSIONS: \"$name\" cannot be the name of an extension; expected small letters," \
+				"digits and _, beginning with a letter"
+			;;
+		esac
+		[ -d "$root/extensions/$name" ] ||
+			fail "EXTENSIONS: there is no extension \"$name\"; valid are" \
+				"$(cd "$root/extensions" && printf '%s\n' */Kconfig | sed 's,/Kconfig,,' | paste -s -d ' ' | sed 's/ /, /g')"
+		for file in Kconfig Makefile config; do
+			[ -f "$root/extensions/$name/$file" ] ||
+				fail "extensions/$name has no file $file; docs/extensions.md says what it is for"
+		done
+	done
+}
+
 # Hashes everything that decides what the image is.
 fingerprint() {
 	{
-		echo "$source_key" "$configs"
+		echo "$source_key" "$configs" "$extensions"
 		"${cross}gcc" -dumpmachine
 		"${cross}gcc" --version | head -n 1
 		"${cross}ld" --version | head -n 1
 		cd "$root"
-		find linux include/guise -type f ! -name '.*' ! -name '*~' |
+		folders='linux include/guise'
+		for name in $extensions; do
+			folders="$folders extensions/$name"
+		done
+		# shellcheck disable=SC2086 # a path for each
+		find $folders -type f ! -name '.*' ! -name '*~' |
 			LC_ALL=C sort | xargs -d '\n' sha256sum
 	} | sed "s,$root/,," | sha256sum | cut -c 1-16
 }
@@ -141,7 +171,27 @@ lay_over() {
 		ln -sfn "$root/linux/arch/guise" "$shadow/arch/guise"
 		echo "$tree $root" >"$shadow/.source"
 	fi
+	lay_extensions
 	apply_patches
+}
+
+# extensions/ of the tree: a link to each, and what leads Kbuild to them.
+lay_extensions() {
+	mkdir -p "$shadow/extensions"
+	find "$shadow/extensions" -type l -exec rm {} +
+	for name in $extensions; do
+		ln -s "$root/extensions/$name" "$shadow/extensions/$name"
+	done
+	# shellcheck disable=SC2086 # a line for each
+	{
+		printf '%s\n' $extensions | sed -n 's,..*,source "extensions/&/Kconfig",p' >"$shadow/extensions/Kconfig.new"
+		printf '%s\n' $extensions | sed -n 's,..*,obj-y += &/,p' >"$shadow/extensions/Makefile.new"
+	}
+	for file in Kconfig Makefile; do
+		cmp -s "$shadow/extensions/$file.new" "$shadow/extensions/$file" ||
+			cp "$shadow/extensions/$file.new" "$shadow/extensions/$file"
+		rm "$shadow/extensions/$file.new"
+	done
 }
 
 # The patched files. A file keeps its time unless its content changes, so that a
@@ -224,7 +274,10 @@ compile() {
 	rm -f "$log.failed"
 	{ kbuild "$@" 2>&1 || : >"$log.failed"; } | tee "$log" | show_progress >&2
 	if [ -e "$log.failed" ]; then
-		tail -n 20 "$log" >&2
+		# With several compilers at once, the end of the output may be of others.
+		grep -A 4 -E '(error|undefined reference|No rule to make target)' "$log" | head -n 40 >"$log.failed"
+		[ -s "$log.failed" ] || tail -n 20 "$log" >"$log.failed"
+		cat "$log.failed" >&2
 		fail "the kernel does not build; the whole output is in $log"
 	fi
 }
@@ -232,18 +285,72 @@ compile() {
 # Configures the kernel, and checks that it has all requested options: Kconfig says
 # nothing when it drops one whose dependencies are missing.
 configure() {
-	for name in $configs; do
-		cat "$root/linux/configs/$name.config"
-	done >"$config"
+	{
+		for name in $configs; do
+			cat "$root/linux/configs/$name.config"
+		done
+		for name in $extensions; do
+			cat "$root/extensions/$name/config"
+		done
+	} >"$config"
+	from="linux/configs ($configs)${extensions:+ and extensions ($extensions)}"
 	if ! KCONFIG_ALLCONFIG=$config kbuild -s allnoconfig >"$log" 2>&1; then
 		cat "$log" >&2
-		fail "linux/configs ($configs): the kernel cannot be configured"
+		fail "$from: the kernel cannot be configured"
 	fi
 	lost=$(grep '^CONFIG_' "$config" | grep -v -x -F -f "$out/.config") || lost=
 	# shellcheck disable=SC2086 # on one line
 	[ -z "$lost" ] ||
-		fail "linux/configs ($configs) sets options that this kernel did not accept" \
+		fail "$from: sets options that this kernel did not accept" \
 			"(is a dependency missing?):" $lost
+}
+
+# The C files that were linked.
+linked() {
+	"${cross}ar" t "$out/vmlinux.a" | sed -n "s,\.o\$,.c,p" | while read -r file; do
+		file=${file#"$out"/}
+		[ ! -e "$shadow/$file" ] || echo "$shadow/$file"
+	done
+}
+
+# Step 4: what the image has. A congestion control or a scheduler is a struct that is given to
+# the function which makes it known; its name is in the struct.
+#
+# shellcheck disable=SC2016 # the dollars are awk's
+describe() {
+	echo "linux $(cat "$out/include/config/kernel.release")"
+	echo "config $configs"
+	[ -z "$extensions" ] || echo "extension $extensions"
+	sed -n 's/^CONFIG_DEFAULT_TCP_CONG="\(.*\)"/default \1/p' "$out/.config"
+	linked | xargs -d '\n' grep -l -E 'struct (tcp_congestion_ops|mptcp_sched_ops) [a-z0-9_]+|_register_(congestion_control|scheduler)\(&' |
+		LC_ALL=C sort | xargs -d '\n' awk '
+		FNR == 1 { what = "" }
+		match($0, /struct (tcp_congestion_ops|mptcp_sched_ops) [a-z0-9_]+.*= *\{/) {
+			n = split($0, word, /[ \t]+/)
+			for (i = 1; i < n; i++)
+				if (word[i] == "struct") {
+					what = word[i + 2]
+					break
+				}
+		}
+		/^};/ { what = "" }
+		what != "" && /^[ \t]*\.name[ \t]*=/ { split($0, word, "\""); name[FILENAME " " what] = name[what] = word[2] }
+		match($0, /(tcp_register_congestion_control|mptcp_register_scheduler)\(&[a-z0-9_]+\)/) {
+			call = substr($0, RSTART, RLENGTH)
+			kind = call ~ /^tcp/ ? "congestion" : "scheduler"
+			sub(/.*&/, "", call)
+			sub(/\)/, "", call)
+			known[++count] = kind " " FILENAME " " call
+		}
+		END {
+			for (i = 1; i <= count; i++) {
+				split(known[i], word, " ")
+				if (word[2] " " word[3] in name) # a static one of its own
+					print word[1], name[word[2] " " word[3]]
+				else if (word[3] in name)
+					print word[1], name[word[3]]
+			}
+		}'
 }
 
 # Copies the file $1 to $2 in one step: no reader sees a part of it.
@@ -255,6 +362,7 @@ place() {
 exec 9>"$build/.kernel.lock"
 flock 9
 
+check_extensions
 identify_source
 key=
 if [ -n "$source_key" ]; then
@@ -277,8 +385,13 @@ fi
 rm -f "$build/.kernel"
 lay_over
 configure
+# First what is new: who writes an extension does not wait for the rest to learn of an error in it.
+[ -z "$extensions" ] || compile extensions/
 compile -j "${JOBS:-$(nproc)}" vmlinux
+describe >"$out/description"
 "${cross}strip" -s -o "$out/guise-kernel" "$out/vmlinux"
+"${cross}objcopy" --add-section .guise.description="$out/description" \
+	--set-section-flags .guise.description=readonly "$out/guise-kernel"
 if ! cmp -s "$out/guise-kernel" "$build/guise-kernel"; then
 	place "$out/vmlinux" "$build/guise-kernel.debug"
 	place "$out/guise-kernel" "$build/guise-kernel"

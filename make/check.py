@@ -109,8 +109,8 @@ def with_suffix(files: Iterable[str], *suffixes: str) -> list[str]:
 
 
 def host_c(files: Iterable[str]) -> list[str]:
-    """What the port in linux/ has is compiled with the kernel's own headers."""
-    return [f for f in with_suffix(files, ".c") if not f.startswith("linux/")]
+    """What linux/ and extensions/ have is compiled with the kernel's own headers."""
+    return [f for f in with_suffix(files, ".c") if not f.startswith(("linux/", "extensions/"))]
 
 
 def is_script(name: str, interpreter: bytes) -> bool:

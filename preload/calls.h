@@ -49,7 +49,8 @@ CLASS(socket, "Sockets of the families that carry IP are the stack's; all others
 Names, options and states are answered by the stack.")
 CALL(socket, socket, family_rule, "AF_INET, AF_INET6, AF_PACKET, AF_KEY, AF_SMC, AF_RDS, AF_RXRPC, \
 AF_KCM, AF_TIPC, AF_PPPOX, AF_XDP and the networking families of AF_NETLINK (route, sock_diag, \
-nflog, xfrm, fib_lookup, netfilter, generic) go to the stack. GUISE_MPTCP=1 makes TCP sockets MPTCP.")
+nflog, xfrm, fib_lookup, netfilter, generic) go to the stack; so does a family that an extension \
+of its kernel has. GUISE_MPTCP=1 makes TCP sockets MPTCP.")
 NUMBER(socket, socket, (a, b, c))
 CALL(socketpair, socket, family_rule, "")
 NUMBER(socketpair, socketpair, (a, b, c, P(d)))

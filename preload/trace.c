@@ -84,7 +84,8 @@ static const char *why(int family, bool stacks)
 	case AF_UNIX:
 		return "it does not leave the host";
 	default:
-		return stacks ? "it would leave through IP" : "it carries no IP";
+		return stacks ? "it would leave through IP, or is an extension's"
+			      : "it carries no IP";
 	}
 }
 

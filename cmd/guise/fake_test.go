@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"guise/internal/holder"
+	"guise/internal/image/imagetest"
 )
 
 // The test binary is three programs. Called guise-holder, it is a holder that
@@ -127,6 +128,8 @@ func newGuise(t *testing.T, args ...string) *guise {
 	if err := os.WriteFile(filepath.Join(g.dir, holder.Preload), library, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	imagetest.Write(t, filepath.Join(g.dir, holder.Kernel), imagetest.Net)
+	imagetest.Write(t, filepath.Join(g.dir, holder.Kernel+"-lia"), imagetest.Net+"extension lia\ncongestion lia\nscheduler lowrtt\n")
 	g.Cmd = exec.Command(self, args...)
 	g.Env = append(os.Environ(), "GUISE_TEST_MAIN=1", "GUISE_LIBDIR="+g.dir, "FAKE_DIR="+g.dir, "GUISE_RUNDIR="+g.dir+"/run")
 	g.Stdout, g.Stderr = &g.stdout, &g.stderr

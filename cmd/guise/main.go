@@ -123,7 +123,7 @@ func newRoot() *cobra.Command {
 		Short: "Gives any program its own Linux network stack",
 		Long: "guise gives any program its own Linux network stack: the TCP/IP and Multipath TCP\n" +
 			"of Linux as a library, in place of the host's, without touching the host's kernel.",
-		Version:       versionText(),
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// Whatever guise was started for, it first cleans up after one that was killed.
@@ -136,7 +136,8 @@ func newRoot() *cobra.Command {
 		return usage("unknown command %q; %s", args[0], hint(root, args[0]))
 	}
 	root.Run = func(cmd *cobra.Command, _ []string) { cmd.Help() }
-	root.SetVersionTemplate("{{.Version}}")
+	cobra.AddTemplateFunc("versionText", versionText)
+	root.SetVersionTemplate("{{versionText}}")
 	root.SetFlagErrorFunc(explainFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newRun(), newUp(), newLs(), newExec(), newUpgrade(), newDetach(), newCapture(), newCheckMPTCP(), newDown(), newProfiles(), newPath(), newSetup(), newDoctor(), newBench(), newUndo())

@@ -11,6 +11,7 @@ import (
 
 	"guise/internal/holder"
 	"guise/internal/hostnet/survey"
+	"guise/internal/image"
 	"guise/internal/plan"
 )
 
@@ -51,7 +52,12 @@ func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
 		}
 		return flag(name)
 	}
-	show("cc", cmp.Or(s.CC, plan.CongestionControls[0]), profiled("cc"))
+	cc := "the kernel's default"
+	if kernel, err := image.Choose(f.extensions); err == nil {
+		show("kernel", kernel.Name(), flag("extension"))
+		cc = cmp.Or(kernel.Default, cc)
+	}
+	show("cc", cmp.Or(s.CC, cc), profiled("cc"))
 	show("mptcp", fmt.Sprint(s.MPTCP), profiled("mptcp"))
 	for i, sysctl := range s.Sysctls {
 		origin := "--sysctl"

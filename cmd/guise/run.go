@@ -17,6 +17,7 @@ import (
 
 	"guise/internal/config"
 	"guise/internal/holder"
+	"guise/internal/image"
 	"guise/internal/plain"
 	"guise/internal/plan"
 )
@@ -25,6 +26,7 @@ type runFlags struct {
 	stack       string
 	mode        string
 	cc          string
+	extensions  []string
 	mptcp       bool
 	served      bool
 	user        string
@@ -85,10 +87,11 @@ func runCommand(f *runFlags) *cobra.Command {
 	flags.StringVar(&f.stack, "stack", "", "run the program on the stack `STACK`, which is there already (guise ls); no flag that makes a stack may stand beside it")
 	for flag, values := range map[string]func() []string{
 		"stack":   stackIDs,
-		"cc":      func() []string { return plan.CongestionControls },
+		"cc":      f.congestionControls,
 		"profile": profileNames,
 		"link":    plan.LinkForms,
 
+		"extension":  image.Extensions,
 		"privileges": func() []string { return plan.Privileges },
 	} {
 		defer cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -97,7 +100,8 @@ func runCommand(f *runFlags) *cobra.Command {
 	}
 	flags.StringVar(&f.mode, "mode", modeAuto, "how the program comes to the stack: `preload`, tun (in a network namespace whose only way out is the stack, "+
 		"for programs that cannot be preloaded), or auto")
-	flags.StringVar(&f.cc, "cc", "", "congestion control `NAME` of the stack: "+strings.Join(plan.CongestionControls, ", "))
+	flags.StringVar(&f.cc, "cc", "", "congestion control `NAME` of the stack (guise --version lists them)")
+	flags.StringArrayVar(&f.extensions, "extension", nil, "take a kernel that has the extension `NAME`, code that is not Linux's own (repeatable; guise --version lists them)")
 	flags.StringVar(&f.user, "user", "", "the stack belongs to the user `NAME`, not to who starts it (root only): what carries it has that user's rights, and programs of others are served")
 	flags.BoolVar(&f.served, "served", false, "programs do not map the stack's memory; another process makes their calls")
 	flags.BoolVar(&f.mptcp, "mptcp", false, "make each TCP socket a Multipath TCP socket")
@@ -128,10 +132,19 @@ func runCommand(f *runFlags) *cobra.Command {
 	return cmd
 }
 
+// congestionControls are those of the image that the flags so far lead to.
+func (f *runFlags) congestionControls() []string {
+	kernel, err := image.Choose(f.extensions)
+	if err != nil {
+		return nil
+	}
+	return kernel.Congestion
+}
+
 // wishes are what the flags say.
 func (f *runFlags) wishes() (*wishes, error) {
 	w := &wishes{origin: plan.FlagOrigin, Stack: &config.Stack{
-		Name: f.name, Profile: f.profile, Memory: f.memory, CC: f.cc, Netem: f.netem,
+		Name: f.name, Profile: f.profile, Memory: f.memory, CC: f.cc, Extensions: f.extensions, Netem: f.netem,
 		DNS: f.dns, Publish: f.publish, MPTCP: config.MPTCP{Enabled: f.mptcp}, Privileges: f.privileges, Served: f.served, User: f.user,
 	}}
 	for _, text := range f.sysctls {

@@ -178,6 +178,9 @@ func TestBadInputIsNamedWithWhatIsValid(t *testing.T) {
 		{[]string{"-x", "--verbose"}, []string{"-x", "--", "true"}},
 		{[]string{"--cc", "needs an argument"}, []string{"--cc"}},
 		{[]string{"--cc", "westwod", "westwood"}, []string{"--cc", "westwod", "--", "true"}},
+		{[]string{"--cc", "lia", "--extension lia"}, []string{"--cc", "lia", "--", "true"}},
+		{[]string{"--sysctl", "lowrtt", "--extension lia"}, []string{"--sysctl", "net.mptcp.scheduler=lowrtt", "--", "true"}},
+		{[]string{"--extension", "no kernel image has", "mote", "there are lia", "make EXTENSIONS"}, []string{"--extension", "mote", "--", "true"}},
 		{[]string{"--link", "wifi", "tap:fd=N", "none"}, []string{"--link", "wifi", "--", "true"}},
 		{[]string{"--sysctl", "KEY=VALUE"}, []string{"--sysctl", "net.ipv4.tcp_sack", "--", "true"}},
 		{[]string{"--ip", "192.0.2.2/24"}, []string{"--ip", "192.0.2.2", "--", "true"}},
@@ -229,13 +232,36 @@ func TestPrintConfigNamesOriginsAndDoesNothing(t *testing.T) {
 	}
 	out := strings.Join(strings.Fields(g.stdout.String()), " ")
 	for _, part := range []string{"cc bbr # --cc", "memory 256M # default", "ip eth0 192.0.2.2/24 # --ip", "name x # the program's",
-		"link eth0 tap fd=6"} {
+		"link eth0 tap fd=6", "kernel guise-kernel # default"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("no %q in %s", part, g.stdout.String())
 		}
 	}
 	if _, err := os.Stat(g.dir + "/plan"); err == nil {
 		t.Error("a holder was started")
+	}
+}
+
+func TestExtensionChoosesTheImage(t *testing.T) {
+	g := newGuise(t, "run", "--link", "none", "--extension", "lia", "--cc", "lia", "--print-config", "--", "x")
+	if status := g.status(t); status != 0 {
+		t.Errorf("status %d: %s", status, g.stderr.String())
+	}
+	for _, part := range []string{"guise-kernel-lia", "# --extension", "\nkernel guise-kernel-lia\nboot\n"} {
+		if !strings.Contains(g.stdout.String(), part) {
+			t.Errorf("no %q in %s", part, g.stdout.String())
+		}
+	}
+}
+
+func TestCompletionKnowsWhatTheChosenImageHas(t *testing.T) {
+	for _, words := range [][]string{
+		{"lia", "--extension", ""}, {"lia", "--extension", "lia", "--cc", ""}, {"westwood", "--cc", ""},
+	} {
+		g := newGuise(t, append([]string{"__complete", "run"}, words[1:]...)...)
+		if g.status(t); !strings.Contains(g.stdout.String(), words[0]+"\n") {
+			t.Errorf("%q completed to %q", words[1:], g.stdout.String())
+		}
 	}
 }
 

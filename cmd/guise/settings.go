@@ -14,6 +14,7 @@ import (
 	"guise/internal/config"
 	"guise/internal/holder"
 	"guise/internal/hostnet/guests"
+	"guise/internal/image"
 	"guise/internal/hostnet/share"
 	"guise/internal/plan"
 )
@@ -70,11 +71,6 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 		}
 		s.Name = "guise"
 	}
-	if s.CC != "" {
-		if err := plan.CheckCongestionControl(s.CC); err != nil {
-			return nil, w.wrong("cc", err)
-		}
-	}
 	if s.Privileges = w.Privileges; s.Privileges != "" {
 		if err := plan.CheckPrivileges(s.Privileges); err != nil {
 			return nil, w.wrong("privileges", err)
@@ -96,6 +92,9 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 		}
 		s.Sysctls = append(s.Sysctls, sysctl)
 	}
+	if err := w.readKernel(s); err != nil {
+		return nil, err
+	}
 	if err := w.readNames(s); err != nil {
 		return nil, err
 	}
@@ -114,6 +113,50 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 		return nil, usage("%s impairs a link, and %s leaves none", w.origin("netem", ""), w.origin("link", "none"))
 	}
 	return s, w.readRoutes(s)
+}
+
+// readKernel chooses the kernel image, and refuses what it does not have.
+func (w *wishes) readKernel(s *settings) error {
+	kernel, err := image.Choose(w.Extensions)
+	if err != nil && len(w.Extensions) > 0 {
+		return w.wrong("extension", err)
+	}
+	if len(w.Extensions) > 0 && os.Getenv("GUISE_KERNEL") == "" {
+		s.Kernel = kernel.Name()
+	}
+	if err != nil {
+		kernel = &image.Image{} // the holder says what is wrong with it
+	}
+	congestion := func(i *image.Image) []string { return i.Congestion }
+	schedulers := func(i *image.Image) []string { return i.Schedulers }
+	if s.CC != "" {
+		if err := plan.CheckCongestionControl(s.CC, kernel.Congestion); err != nil {
+			return w.wrong("cc", offered(err, s.CC, congestion))
+		}
+	}
+	for _, sysctl := range s.Sysctls {
+		var err error
+		list := congestion
+		switch strings.ReplaceAll(sysctl.Key, "/", ".") {
+		case "net.ipv4.tcp_congestion_control":
+			err = plan.CheckCongestionControl(sysctl.Value, kernel.Congestion)
+		case "net.mptcp.scheduler":
+			err = plan.CheckScheduler(sysctl.Value, kernel.Schedulers)
+			list = schedulers
+		}
+		if err != nil {
+			return w.wrong("sysctl."+sysctl.Key, offered(err, sysctl.Value, list))
+		}
+	}
+	return nil
+}
+
+// offered adds to err which extensions would bring what it is about, if an image has them.
+func offered(err error, name string, list func(*image.Image) []string) error {
+	if extensions := image.Offering(name, list); extensions != nil {
+		return fmt.Errorf("%w; with --extension %s the stack has it", err, strings.Join(extensions, " --extension "))
+	}
+	return err
 }
 
 // readRoutes checks what only a file can say.

@@ -82,6 +82,10 @@ func (s *settings) exclusive() string {
 		switch {
 		case l.Kind == "" && hostnet.OnlyTap() != "":
 			return "the tap " + hostnet.OnlyTap()
+		case l.Kind == plan.Packet && l.Ports == plan.PortsAuto:
+			// Each has ports of its own.
+		case l.Kind == plan.Packet && l.Device != "":
+			return "the interface " + l.Device
 		case l.Device != "":
 			return "the tap " + l.Device
 		case l.Path != "":

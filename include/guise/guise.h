@@ -46,6 +46,7 @@ struct guise_options {
 	int no_pump;    /* 1: no pump thread; devices and timers only run while a thread waits */
 	int console_fd; /* kernel messages (errors; more by loglevel=7 in cmdline); -1: stderr */
 	int index;      /* -1 (default): any free base address; else 0..63, one of 64 known */
+	const char *kernel; /* which image beside the library; default: "guise-kernel" */
 };
 
 #define GUISE_OPTIONS_INIT { .size = sizeof(struct guise_options), .console_fd = -1, .index = -1 }

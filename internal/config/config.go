@@ -23,7 +23,10 @@ type Stack struct {
 	Profile string `toml:"profile" doc:"Settings to begin with; what this file says itself comes after them. guise profiles lists them." example:"\"android-2.1\"" default:"none" flag:"profile"`
 	Memory  string `toml:"memory" doc:"The memory of the stack, from 32M to 4076M." example:"\"512M\"" default:"256M" flag:"memory"`
 	CC      string `toml:"cc" doc:"The congestion control of the stack." example:"\"bbr\"" default:"cubic" flag:"cc"`
-	Netem   string `toml:"netem" doc:"Impairs what the stack sends on each link, as tc-netem(8) says it." example:"\"delay 20ms loss 0.2%\"" default:"none" flag:"netem"`
+
+	Extensions []string `toml:"extension" doc:"What the stack's kernel must have of out-of-tree code: it is taken from a kernel image that has all of these (docs/extensions.md)." example:"[\"lia\"]" default:"none" flag:"extension"`
+
+	Netem string `toml:"netem" doc:"Impairs what the stack sends on each link, as tc-netem(8) says it." example:"\"delay 20ms loss 0.2%\"" default:"none" flag:"netem"`
 
 	Privileges string `toml:"privileges" doc:"What programs may do on the stack: everything, whoever runs them, or what their capabilities on the host allow (ports below 1024, packet sockets, addresses, routes, nftables)." allowed:"all|host" example:"\"host\"" default:"all" flag:"privileges"`
 	User       string `toml:"user" doc:"Whose the stack is: what handles packets and carries the stack has the rights of this user alone, and programs of others are served. To name another user than oneself takes root." example:"\"www-data\"" default:"who starts it" flag:"user"`

@@ -61,7 +61,7 @@ func Find(part string) (string, error) {
 		return "", err
 	}
 	mode := uint32(unix.X_OK)
-	if part == Kernel || strings.HasSuffix(part, ".so") {
+	if strings.HasPrefix(part, Kernel) || strings.HasSuffix(part, ".so") {
 		mode = unix.R_OK
 	}
 	for _, dir := range directories {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -22,8 +23,10 @@ import (
 
 // awaitInterfaces waits while a stack that is ending has an interface, or ports, of these links.
 func awaitInterfaces(links []*plan.Link, ending func() bool) {
+	// A holder takes a moment to see that its last program has ended.
+	unseen := time.Now().Add(patience / 3)
 	patiently(func() bool {
-		soon := ending() // before they are looked at, or a stack could end unseen in between
+		soon := time.Now().Before(unseen) || ending() // before they are looked at, or a stack could end unseen in between
 		busy := slices.ContainsFunc(links, func(l *plan.Link) bool {
 			return hides(l) && (share.CheckOthers(l.Device, l.Ports == "") != nil || share.Taken(l.Ports))
 		})
@@ -145,18 +148,23 @@ func (h *Host) shareAddresses(l *plan.Link, device netlink.Link, r *share.Reques
 
 // findGateways gives the link the host's default routes over the interface.
 func findGateways(l *plan.Link, device netlink.Link) error {
-	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+	for family, all := range map[int]netip.Prefix{
+		netlink.FAMILY_V4: netip.PrefixFrom(netip.IPv4Unspecified(), 0),
+		netlink.FAMILY_V6: netip.PrefixFrom(netip.IPv6Unspecified(), 0),
+	} {
 		routes, err := netlink.RouteList(device, family)
 		if err != nil {
 			return fmt.Errorf("cannot list the routes of %s: %w", l.Device, err)
 		}
 		for _, r := range routes {
-			if r.Dst != nil && !r.Dst.IP.IsUnspecified() {
-				continue
+			if r.Dst != nil {
+				if bits, _ := r.Dst.Mask.Size(); bits != 0 {
+					continue
+				}
 			}
 			gateway, ok := netip.AddrFromSlice(r.Gw)
 			if !ok {
-				l.Everywhere = true
+				l.Whole = append(l.Whole, all)
 				continue
 			}
 			// A second one of the family is left out.

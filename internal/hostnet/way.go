@@ -171,11 +171,14 @@ func DefaultWay() (kind string, taps []string, err error) {
 }
 
 // Ours reports whether the other end of a link is one that guise makes, or that guise setup has
-// made: the host, or passt. On any other link is a network of the user's.
+// made: the host, or passt; or it is the host's own way out, by the host's own address. On any other
+// link is a network of the user's.
 func Ours(l *plan.Link) bool {
 	switch l.Kind {
 	case "", plan.Passt:
 		return true
+	case plan.Packet:
+		return l.Ports != ""
 	case plan.Tap:
 		return l.Auto() || strings.HasPrefix(l.Device, tap.SetupPrefix)
 	}

@@ -13,6 +13,7 @@ func TestWhichLinksAreOurs(t *testing.T) {
 		"tap": true, "tap:guise-u0": true, "passt": true,
 		"tap:eth7": false, "tap:fd=7": false, "tun:tun7": false, "tun:fd=7": false,
 		"stream:/run/socket": false, "stream:fd=7": false,
+		"packet:eth7": false, "packet:fd=7": false, "packet:eth7,ports=auto": true,
 	} {
 		links, err := plan.ParseLinks([]string{text}, true)
 		if err != nil {

@@ -58,7 +58,7 @@ func checkRun(t *testing.T, link, address, gateway, sysctl, netem, memory, name,
 	if sentence(CheckName(name)) {
 		r.Name = name
 	}
-	if sentence(CheckCongestionControl(cc)) {
+	if sentence(CheckCongestionControl(cc, nil)) {
 		r.CC = cc
 	}
 	p := r.Plan(3)

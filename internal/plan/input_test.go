@@ -21,20 +21,26 @@ func refused(t *testing.T, parse func(string) error, inputs map[string]string) {
 }
 
 func TestUnknownCongestionControlIsNamedWithTheValid(t *testing.T) {
-	for _, name := range CongestionControls {
-		if err := CheckCongestionControl(name); err != nil {
+	has := []string{"cubic", "reno", "westwood"}
+	for _, name := range has {
+		if err := CheckCongestionControl(name, has); err != nil {
 			t.Error(err)
 		}
 	}
-	if len(CongestionControls) != 17 {
-		t.Errorf("%d congestion controls, want the 17 of Linux 6.12", len(CongestionControls))
-	}
-	refused(t, CheckCongestionControl, map[string]string{
+	refused(t, func(name string) error { return CheckCongestionControl(name, has) }, map[string]string{
 		"":         "valid are cubic, reno",
 		"quantum":  "valid are cubic, reno",
 		"westwod":  "did you mean westwood?",
 		"cubic\nx": "did you mean cubic?",
 	})
+	if err := CheckCongestionControl("pigeon", nil); err != nil {
+		t.Errorf("nobody knows what the image has: %v", err)
+	}
+	refused(t, func(name string) error { return CheckCongestionControl(name, nil) }, map[string]string{
+		"": "1 to 15 letters", "a b": "1 to 15 letters", "cubic\nx": "1 to 15 letters",
+	})
+	refused(t, func(name string) error { return CheckScheduler(name, []string{"default"}) },
+		map[string]string{"defult": "did you mean default?"})
 }
 
 func TestSysctls(t *testing.T) {
@@ -91,6 +97,10 @@ func TestLinks(t *testing.T) {
 	if len(l) != 3 || !l[0].Auto() || l[1].FD != 7 || l[1].MTU != 9000 || l[2].Device != "tap0" || l[2].Inside != "eth2" {
 		t.Errorf("%+v %+v %+v", l[0], l[1], l[2])
 	}
+	l = links(t, "packet:eth0,ports=61000-65535,8080,9000-9001,mtu=1400", "packet:eth1,ports=auto", "packet:eth2")
+	if l[0].Ports != "61000-65535,8080,9000-9001" || l[0].MTU != 1400 || l[1].Ports != PortsAuto || l[2].Ports != "" {
+		t.Errorf("%+v %+v %+v", l[0], l[1], l[2])
+	}
 	if l := links(t, "none"); len(l) != 0 {
 		t.Errorf("none: %+v", l)
 	}
@@ -118,6 +128,12 @@ func TestLinks(t *testing.T) {
 		"passt:/tmp/x":                   "passt for a passt that guise starts; stream:PATH",
 		"passt:fd=3":                     "no form of passt",
 		"pair:fd=1:2:3:0":                "valid are tap",
+		"tap,ports=auto":                 "only a packet:IFNAME",
+		"packet:fd=7,ports=auto":         "only a packet:IFNAME",
+		"packet:eth0,ports=":             "expected auto, or ports and ranges",
+		"packet:eth0,ports=a-b":          "expected auto, or ports and ranges",
+		"packet:eth0,ports=1-2,x":        "unknown link option",
+		"packet:eth0,mtu=1400,8080":      "unknown link option",
 		"tun:tun0,mac=02::1":             "MAC address",
 		"tun:tun0,mac=02:00:00:00:00:01": "no Ethernet",
 	})

@@ -32,9 +32,9 @@ type Link struct {
 	Gateways  []netip.Addr   // of its default routes; at most one a family
 
 	// What hostnet finds out about an interface of the host.
-	Raw        bool     // packets have no Ethernet header
-	Everywhere bool     // its default routes need no router
-	Sysctls    []Sysctl // that the stack needs for it
+	Raw     bool           // packets have no Ethernet header
+	Whole   []netip.Prefix // 0.0.0.0/0 or ::/0: a default route that needs no router
+	Sysctls []Sysctl       // that the stack needs for it
 
 	Qdisc string // queueing discipline; "": Linux's own
 

@@ -14,6 +14,7 @@ import (
 type Run struct {
 	Name    string
 	Memory  uint64
+	Kernel  string // the image's file beside the holder; "": guise-kernel
 	CC      string // "": the stack's default
 	MPTCP   bool
 	Sysctls []Sysctl
@@ -168,8 +169,11 @@ func (r *Run) Plan(firstFD int) *Plan {
 	return p
 }
 
-// addControl returns the lines about the holder itself.
+// addControl returns the lines about the holder itself, and about the image that it needs.
 func (r *Run) addControl(fd int) (lines []string) {
+	if r.Kernel != "" {
+		lines = append(lines, "kernel "+r.Kernel)
+	}
 	if r.Control != nil {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("control fd=%d %s %s", fd, r.Control.Path, r.Control.Name)))
 		for _, key := range slices.Sorted(maps.Keys(r.Control.Told)) {
@@ -201,9 +205,9 @@ func (r *Run) namesLink(s Sysctl) bool {
 func (r *Run) addRoutes(p *Plan) {
 	given := map[bool]bool{} // by Is4
 	for i, l := range r.Links {
-		for _, a := range l.Addresses {
-			if all := netip.PrefixFrom(unspecified(a.Addr()), 0); l.Everywhere && !given[a.Addr().Is4()] {
-				given[a.Addr().Is4()] = true
+		for _, all := range l.Whole {
+			if !given[all.Addr().Is4()] {
+				given[all.Addr().Is4()] = true
 				p.add(l.Flag, "route %s dev %s", all, l.Inside)
 			}
 		}
@@ -224,13 +228,6 @@ func (r *Run) addRoutes(p *Plan) {
 			}
 		}
 	}
-}
-
-func unspecified(of netip.Addr) netip.Addr {
-	if of.Is4() {
-		return netip.IPv4Unspecified()
-	}
-	return netip.IPv6Unspecified()
 }
 
 // addMPTCP writes which addresses are paths, and how many paths there may be.

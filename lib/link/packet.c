@@ -243,8 +243,10 @@ static int packet_end_make(struct guise_link *link, struct guise_link_port *port
 	ret = packet_ask(port->fd[0], e, at);
 	if (ret < 0) {
 		guise_pages_free(e, sizeof(*e));
-		return guise_fail((int)-ret, "packet: cannot read what the socket is bound to: %s",
-				  strerror((int)-ret));
+		/* By its number: a handler may join a stack, and strerror() uses the heap. */
+		return guise_fail((int)-ret,
+				  "packet: cannot read what the socket is bound to (error %d)",
+				  (int)-ret);
 	}
 	port->state = e;
 	return 0;

@@ -3,7 +3,8 @@
  * Where the kernel image is, and whose it may be: the image is code that this process will run.
  *
  * It lies beside this library, or beside the program that the library is part of, unless the
- * program (options.image) or its caller ($GUISE_KERNEL) names another one. One that is named must
+ * program (options.image) or its caller ($GUISE_KERNEL) names another one. There may be several
+ * there: options.kernel says which. One that is named must
  * be the user's own, root's, or of whoever has guise itself, and no other user may write it.
  * Who may change one beside the library may change the library as well, so its owner is not asked
  * for.
@@ -90,6 +91,7 @@ static int check_owner(int fd, const char *path, const char *library)
 int guise_image_find(const struct guise_options *opt, char *path, size_t size, bool *beside)
 {
 	const char *name = opt->image ? opt->image : secure_getenv("GUISE_KERNEL");
+	const char *beside_name = opt->kernel ? opt->kernel : "guise-kernel";
 	char library[PATH_MAX];
 	bool found;
 	int err = 0;
@@ -102,6 +104,11 @@ int guise_image_find(const struct guise_options *opt, char *path, size_t size, b
 	}
 	found = find_library(library, sizeof(library));
 
+	if (!name && strchr(beside_name, '/'))
+		return guise_fail(EINVAL,
+				  "%s is not the name of an image beside the library; "
+				  "expected a name without /, or options.image",
+				  beside_name);
 	if (name) {
 		if (!realpath(name, path))
 			snprintf(path, size, "%s", name);
@@ -110,8 +117,9 @@ int guise_image_find(const struct guise_options *opt, char *path, size_t size, b
 			return guise_fail(ENOENT,
 					  "the host does not say where guise lies, and so "
 					  "where its kernel image is (/proc is not mounted?)");
-		snprintf(path, size, "%.*s/guise-kernel", (int)(strrchr(library, '/') - library),
-			 library);
+		if (snprintf(path, size, "%.*s/%s", (int)(strrchr(library, '/') - library), library,
+			     beside_name) >= (int)size)
+			return guise_fail(ENAMETOOLONG, "the name of the kernel image is too long");
 	}
 	fd = host_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)

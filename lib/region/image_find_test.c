@@ -130,6 +130,20 @@ static void check_named(void)
 	}
 }
 
+/* One of several beside this program; never one elsewhere, whoever asks. */
+static void check_beside(void)
+{
+	struct guise_options opt = GUISE_OPTIONS_INIT;
+	char path[PATH_MAX];
+	bool beside;
+
+	opt.kernel = "guise-kernel-that-is-not-there";
+	tap_fails(guise_image_find(&opt, path, sizeof(path), &beside), ENOENT,
+		  "/guise-kernel-that-is-not-there: No such file");
+	opt.kernel = "../guise-kernel";
+	tap_fails(guise_image_find(&opt, path, sizeof(path), &beside), EINVAL, "a name without /");
+}
+
 static void check_privileged(void)
 {
 	const char *program = in_folder("program"), *theirs = in_folder("theirs");
@@ -181,6 +195,7 @@ int main(int argc, char **argv)
 	if (!mkdtemp(folder))
 		return 1;
 	check_named();
+	check_beside();
 	if (!statvfs(folder, &fs) && !(fs.f_flag & ST_NOSUID))
 		check_privileged();
 	for (int i = 0; i < 4; i++)

@@ -7,6 +7,10 @@
  * AF_RDS open TCP connections, AF_RXRPC is UDP. Those that the stack was not
  * built with then fail with EAFNOSUPPORT, as on a host without them; on the host's
  * side they would send through the host's stack.
+ *
+ * A family that is neither one of these nor known to be about this host or its devices may be
+ * an extension's (docs/extensions.md): the stack is asked, and what it does not have is the
+ * host's.
  */
 #include "preload/wait/cancel.h"
 #include "region/stack.h"
@@ -38,7 +42,9 @@ static bool netlink_is_the_stacks(int protocol)
 	}
 }
 
-static bool family_is_the_stacks(int family, int protocol)
+enum whose { HOSTS, STACKS, ASK };
+
+static enum whose whose_family(int family, int protocol)
 {
 	switch (family) {
 	case AF_INET:
@@ -52,11 +58,19 @@ static bool family_is_the_stacks(int family, int protocol)
 	case AF_TIPC:
 	case AF_PPPOX:
 	case AF_XDP:
-		return true;
+		return STACKS;
 	case AF_NETLINK:
-		return netlink_is_the_stacks(protocol);
+		return netlink_is_the_stacks(protocol) ? STACKS : HOSTS;
+	case AF_UNIX:
+	case AF_ALG:
+	case AF_VSOCK:
+	case AF_BLUETOOTH:
+	case AF_CAN:
+	case AF_NFC:
+	case AF_QIPCRTR:
+		return HOSTS;
 	default:
-		return false;
+		return family > 0 && family < AF_MAX ? ASK : HOSTS;
 	}
 }
 
@@ -109,17 +123,17 @@ static long private_socket(struct guise_stack *s, int family, int type, int prot
 
 HOOK int socket(int family, int type, int protocol)
 {
-	struct guise_stack *s = NULL;
-	long fd;
+	const enum whose whose = whose_family(family, protocol);
+	struct guise_stack *s = whose == HOSTS ? NULL : preload_stack();
+	long fd = -EAFNOSUPPORT;
 
-	if (family_is_the_stacks(family, protocol))
-		s = preload_stack();
-	if (!s) {
+	if (s)
+		fd = private_socket(s, family, type, protocol);
+	if (!s || (whose == ASK && fd == -EAFNOSUPPORT)) {
 		fd = HOST(socket)(family, type, protocol);
 		trace_socket("socket", family, type, protocol, fd < 0 ? -errno : fd, false);
 		return (int)fd;
 	}
-	fd = private_socket(s, family, type, protocol);
 	trace_socket("socket", family, type, protocol, fd, true);
 	return (int)libc_result(fd);
 }
@@ -127,18 +141,18 @@ HOOK int socket(int family, int type, int protocol)
 /* The families that have pairs are the host's; the stack says why its own have none. */
 HOOK int socketpair(int family, int type, int protocol, int pair[2])
 {
-	struct guise_stack *s = NULL;
-	long ret;
+	const enum whose whose = whose_family(family, protocol);
+	struct guise_stack *s = whose == HOSTS ? NULL : preload_stack();
+	long ret = -EAFNOSUPPORT;
 
-	if (family_is_the_stacks(family, protocol))
-		s = preload_stack();
-	if (!s) {
+	if (s)
+		ret = guise_call(s, GUISE_NR_socketpair, family, type, protocol, (long)pair, 0, 0);
+	if (!s || (whose == ASK && ret == -EAFNOSUPPORT)) {
 		ret = HOST(socketpair)(family, type, protocol, pair);
 		trace_socket("socketpair", family, type, protocol, ret < 0 ? -errno : pair[0],
 			     false);
 		return (int)ret;
 	}
-	ret = guise_call(s, GUISE_NR_socketpair, family, type, protocol, (long)pair, 0, 0);
 	trace_socket("socketpair", family, type, protocol, ret, true);
 	return (int)libc_result(ret);
 }

@@ -15,6 +15,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from topology.cables import both_carry
 from topology.emulated import ARM64, SLOW, EmulatedStack, Emulator, debian, packages
 from topology.process import run
 from topology.side import BUILD, GUISE, program, wait_until_says
@@ -35,6 +36,10 @@ def emulator(root: Path, request: pytest.FixtureRequest) -> Emulator:
 def test_two_stacks_boot_and_tcp_runs_between_them(emulator: Emulator) -> None:
     done = run(emulator.words(ARM64 / "test/region/stacks", "pair"), seconds=SLOW).expect()
     assert done.text.splitlines() == ["right 1000000", "back 1000000", "sysctl westwood vegas"]
+
+
+def test_a_multipath_connection_uses_two_cables(emulator: Emulator) -> None:
+    both_carry(run(emulator.words(ARM64 / "test/multipath/cables"), seconds=SLOW).expect())
 
 
 def test_curl_up_and_down_over_lo(emulator: Emulator, tmp_path: Path) -> None:

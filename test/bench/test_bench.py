@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from topology.process import run
 from topology.side import GUISE
+from topology.twopaths import host_has_mptcp
 
 FEW = ["getppid", "create-ms", "lo-bulk-1thread"]
 
@@ -123,6 +124,27 @@ def test_programs_that_cannot_be_preloaded_are_measured_beside_the_host_and_othe
             assert value is None or value > 0, result
             if other == "slirp4netns" and shutil.which(other):
                 assert value is not None, result
+
+
+def test_two_paths_are_measured_beside_the_host() -> None:
+    report = json.loads(run([GUISE, "bench", "--json", "--runs", "1", "mptcp-two-paths"]).text)
+    (result,) = report["results"]
+    assert 0 < result["guise"] < 1.2, result
+    if os.geteuid() or not host_has_mptcp():
+        assert result["host"] is None and result["no_host"], result
+    else:
+        assert 0 < result["host"] < 1.2, result
+
+
+def test_a_host_without_mptcp_is_not_measured() -> None:
+    """A file system covers what says that it has it."""
+    if os.geteuid() or not host_has_mptcp():
+        pytest.skip("needs root, to cover a folder, and a host that has MPTCP")
+    bench = f"{GUISE} bench --json --runs 1 mptcp-two-paths"
+    cover = f"mount -t tmpfs none /proc/sys/net/mptcp && exec {bench}"
+    (result,) = json.loads(run(["unshare", "-m", "sh", "-c", cover]).expect().text)["results"]
+    assert result["guise"] > 0 and result["host"] is None and result["ratio"] is None
+    assert result["no_host"] == "the host's kernel has no MPTCP"
 
 
 @pytest.mark.slow

@@ -75,6 +75,12 @@ def test_uninstall_removes_what_install_put_there_and_nothing_else(tmp_path: Pat
     make("install", f"BUILD={BUILD}", *where)
     put = files() - before
     assert {"usr/bin/guise", "usr/lib/guise/guise-kernel", "usr/include/guise/guise.h"} <= put
+    # Images with extensions, but none that is for tests.
+    for_tests = {"guise-kernel-planted", "guise-kernel-net-debug", "guise-kernel-6.1"}
+    images = {path.name for path in BUILD.glob("guise-kernel*") if path.suffix != ".debug"}
+    assert {f"usr/lib/guise/{name}" for name in images - for_tests} == {
+        name for name in put if "guise-kernel" in name
+    }
     guise = tmp_path / "usr/bin/guise"
     asked: list[str | Path] = [guise, "run", "--link", "none", "--", "true"]
     env = {**os.environ, "GUISE_RUNDIR": str(tmp_path / "run")}

@@ -38,6 +38,7 @@ MAY_USE_THE_HEAP = {
     "lib/api/error.o": "the API, of programs that call libguise themselves",
     "lib/api/files.o": "the API",
     "lib/link/link.o": "adding a link",
+    "lib/link/packet.o": "adding a link",
     "lib/link/tap.o": "adding a link",
     "lib/region/ask.o": "the holder's side",
     "lib/region/bell.o": "creating a stack",

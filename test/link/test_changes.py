@@ -167,11 +167,13 @@ def test_a_running_program_serves_a_link_that_comes(
     for turn in range(8):
         two.talk(f"turn {turn}")
         one.talk(f"turn {turn}")
+
     # The program itself watches both by now, and not the pump alone.
-    eventually(
-        lambda: (one.talk("more"), stack.taps(stack.process.pid) == 2)[1],
-        "the program has the descriptors of both taps",
-    )
+    def has_both() -> bool:
+        one.talk("more")
+        return stack.taps(stack.process.pid) == 2
+
+    eventually(has_both, "the program has the descriptors of both taps")
 
 
 def test_a_link_that_goes_takes_nothing_else_with_it(
@@ -183,10 +185,12 @@ def test_a_link_that_goes_takes_nothing_else_with_it(
     stack.change("no link path1")
     two.talk("after")
     assert [link["ifname"] for link in stack.ip("link")] == ["lo", "path2"]
-    eventually(
-        lambda: (two.talk("more"), stack.taps(stack.process.pid) == 1)[1],
-        "the program has closed the descriptor of the tap that is gone",
-    )
+
+    def has_one() -> bool:
+        two.talk("more")
+        return stack.taps(stack.process.pid) == 1
+
+    eventually(has_one, "the program has closed the descriptor of the tap that is gone")
     # Then the host's device is gone as well, as nobody has it open.
     eventually(lambda: "path1" not in far.ip("link"), "the tap is gone")
 
@@ -331,13 +335,14 @@ def test_bad_lines_are_refused_with_a_sentence(stack: Stack, line: str, says: st
     assert [link["ifname"] for link in stack.ip("link")] == ["lo"]
 
 
-WORDS = (
-    "no link address route rule mptcp endpoint limits sysctl qdisc carrier mtu up reset keep path1 "
-    "path2 lo eth9 tap pair fd=0 fd=1 fd=9 mac=02:00:00:00:00:09 mtu=1400 offload=off 10.79.1.2/24 "
-    "10.79.1.2 10.79.9.9/33 fd00::2/64 fe80::1 default via dev table metric src onlink from to iif "
-    "100 0 -1 4294967296 on off subflow backup signal fullmesh netem delay 5ms none 8 1500 65536 "
-    "net.ipv4.ip_forward 1"
-).split()
+# The first 13 change something.
+WORDS = """
+no link address route rule mptcp endpoint limits sysctl qdisc carrier mtu up reset keep path1 path2
+lo eth9 tap pair fd=0 fd=1 fd=9 mac=02:00:00:00:00:09 mtu=1400 offload=off 10.79.1.2/24 10.79.1.2
+10.79.9.9/33 fd00::2/64 fe80::1 default via dev table metric src onlink from to iif 100 0 -1
+4294967296 on off subflow backup signal fullmesh netem delay 5ms none 8 1500 65536
+net.ipv4.ip_forward 1
+""".split()  # noqa: SIM905
 LINES = 400
 
 

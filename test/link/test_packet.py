@@ -156,11 +156,16 @@ def test_frames_that_no_link_takes_are_counted(
             noise.close()
             sender.setsockopt(socket.IPPROTO_UDP, 103, 500)  # UDP_SEGMENT
             sender.sendto(bytes(1500), (alone.address, 9000))
-        [stack] = json.loads(alone.call("ls", "--json").expect().text)
-        assert "links" in stack
+
+        def malformed() -> int:
+            [stack] = json.loads(alone.call("ls", "--json").expect().text)
+            return sum(int(link["rx_malformed"]) for link in stack["links"])
+
+        eventually(lambda: malformed() > 0, "they are counted")
         assert program.stdin
         program.stdin.close()
         program.finish().expect()
+    eventually(lambda: not far.tables(), "the stack before has given the cable back")
     url = f"http://{alone.peer}:{served.port}/blob"
     alone.run("curl", "-sS", "-o", "/dev/null", url).expect()
 

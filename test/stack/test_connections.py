@@ -137,6 +137,13 @@ def transfer(
         to = (receiver.address, str(subflows), str(size))
         with sender.serve(*send, *to, says="ready", stdin=-1) as client:
             yield server, client
+        # Its end is acknowledged as long as the other stack is there.
+        eventually(lambda: not stacks_of(sender, client), "the sender's stack has ended")
+
+
+def stacks_of(side: GuiseSide, process: Process) -> list[dict[str, Any]]:
+    found = json.loads(side.call("ls", "--json").expect().text)
+    return [stack for stack in found if stack["stack"] == str(process.pid)]
 
 
 def stack_of(side: GuiseSide, process: Process) -> dict[str, Any]:

@@ -17,7 +17,7 @@ var (
 	testPorts = Ports{{8080, 8080}, {61000, 61999}}
 )
 
-// kind is how a frame came: to whom it is, as the kernel tells by its MAC address.
+// toHost reports whether the frame is for this host, by its MAC address.
 func toHost(frame []byte) bool { return slices.Equal(frame[:6], testMAC) }
 
 var testMAC = []byte{2, 0, 0, 0, 0, 1}

@@ -89,9 +89,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// cable is a namespace with an interface that frames can be sent to.
-type cable struct{ wire, stack, host4, host6 int }
-
+// receiver is a packet socket of one protocol on an interface.
 func receiver(t *testing.T, protocol uint16, device int) int {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
