@@ -14,8 +14,8 @@ import (
 	"guise/internal/config"
 	"guise/internal/holder"
 	"guise/internal/hostnet/guests"
-	"guise/internal/image"
 	"guise/internal/hostnet/share"
+	"guise/internal/image"
 	"guise/internal/plan"
 )
 
