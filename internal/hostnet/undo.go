@@ -14,6 +14,7 @@ import (
 	"guise/internal/hostnet/nat"
 	"guise/internal/hostnet/netns"
 	"guise/internal/hostnet/sysctl"
+	"guise/internal/rundir"
 )
 
 // Undo undoes what the journal at path names, and removes the journal. One that
@@ -37,10 +38,11 @@ func Undo(path string) error {
 	return undo(l, j)
 }
 
-// Sweep undoes the journals whose owners were killed before they could do so.
+// Sweep undoes the journals whose owners were killed before they could do so. Another user's folder
+// has none of this user's, and root may list and end the stacks there.
 func Sweep() error {
 	l, err := journal.LockExisting(journal.Directory())
-	if errors.Is(err, journal.ErrNone) || errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, journal.ErrNone) || errors.Is(err, fs.ErrPermission) || errors.Is(err, rundir.ErrForeign) {
 		return nil
 	}
 	if err != nil {
