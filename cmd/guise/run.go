@@ -93,7 +93,7 @@ func newRun() *cobra.Command {
 	flags.StringVar(&f.mode, "mode", modeAuto, "how the program comes to the stack: `preload`, tun (in a network namespace whose only way out is the stack, "+
 		"for programs that cannot be preloaded), or auto")
 	flags.StringVar(&f.cc, "cc", "", "congestion control `NAME` of the stack: "+strings.Join(plan.CongestionControls, ", "))
-	flags.StringVar(&f.user, "user", "", "the stack belongs to the user `NAME`, not to who starts it (root only): what carries it has that user's rights, and programs of others are served")
+	flags.StringVar(&f.user, "user", "", "the stack belongs to the user `NAME`, or number, not to who starts it (root only): what carries it has that user's rights, and programs of others are served")
 	flags.BoolVar(&f.served, "served", false, "programs do not map the stack's memory; another process makes their calls")
 	flags.BoolVar(&f.mptcp, "mptcp", false, "make each TCP socket a Multipath TCP socket")
 	flags.StringArrayVar(&f.sysctls, "sysctl", nil, "set a sysctl of the stack, as `KEY=VALUE` (repeatable)")
@@ -195,6 +195,10 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 		return f.runOn(cmd, command)
 	}
 	f.verbose = f.verbose || f.asJSON
+	// A variable of a script that is not set must not make the stack the caller's own.
+	if cmd.Flags().Changed("user") && f.user == "" {
+		return usage("--user: %w", plan.CheckUser(f.user))
+	}
 	s, err := f.settings(command)
 	if err != nil {
 		return err
