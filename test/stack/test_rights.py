@@ -102,8 +102,8 @@ def test_who_takes_the_rights_of_the_stacks_user_is_a_member(how: str) -> None:
     fails(done)
 
 
-# As nginx does: the children of a root that listens take the user whose stack it is; one of them has
-# a child itself. All say their pids and wait.
+# As nginx does: a child of the root that listens takes the user whose stack it is, and has a child
+# itself. All say their pids and wait.
 WORKERS = """
 import os, pwd, signal, socket
 s = socket.create_server(("127.0.0.1", 0))
@@ -124,14 +124,14 @@ s.accept()
 @needs_root
 def test_who_takes_the_rights_of_the_stacks_user_is_counted_as_a_member() -> None:
     """By `guise ls` and -v, which says nothing of --user then."""
-    on_theirs = [GUISE, "run", "-v", "--link", "none", "--user", "www-data", "--"]
-    with Process([*on_theirs, sys.executable, "-c", WORKERS]) as process:
-        pids = set(
-            eventually(
-                lambda: len(said := process.said().text.split()) == 3 and said,
-                "the programs have begun",
-            )
-        )
+    words: list[Word] = [GUISE, "run", "-v", "--link", "none", "--user", "www-data", "--"]
+    with Process([*words, sys.executable, "-c", WORKERS]) as process:
+
+        def begun() -> set[str]:
+            said = set(process.said().text.split())
+            return said if len(said) == 3 else set()
+
+        pids = eventually(begun, "the programs have begun")
 
         def listed() -> bool:
             stacks = json.loads(run([GUISE, "ls", "--json"]).expect().text)
