@@ -76,7 +76,7 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 		}
 	}
 	s.Served = w.Served
-	if s.User = w.User; s.User != "" {
+	if s.User = w.User; s.User != "" || w.Says("user") {
 		if err := plan.CheckUser(s.User); err != nil {
 			return nil, w.wrong("user", err)
 		}
