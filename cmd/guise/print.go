@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"guise/internal/holder"
-	"guise/internal/hostnet"
 	"guise/internal/hostnet/survey"
 	"guise/internal/image"
 	"guise/internal/plan"
@@ -23,13 +22,8 @@ func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
 	for _, l := range s.Links {
 		given = append(given, len(l.Addresses))
 	}
-	if err := hostnet.Propose(s.Links); err != nil {
+	if err := s.propose(); err != nil {
 		return err
-	}
-	if s.tun {
-		if err := s.proposeGuests(); err != nil {
-			return err
-		}
 	}
 	out := cmd.OutOrStdout()
 	show := func(name, value, origin string) {
@@ -75,8 +69,11 @@ func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
 		}
 		show("sysctl", sysctl.String(), origin)
 	}
-	if len(s.Links) == 0 {
+	if len(s.Links) == 0 && len(s.uplinks) == 0 {
 		show("link", "none", "--link")
+	}
+	for _, u := range s.uplinks {
+		show("uplink", strings.TrimPrefix(u.Flag, "--uplink ")+" ("+u.Way+")", "--uplink")
 	}
 	for i, l := range s.Links {
 		show("link", l.Inside+" "+strings.TrimPrefix(l.Flag, "--link "), flag("link"))

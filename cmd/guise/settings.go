@@ -61,6 +61,7 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 	}
 	s := &settings{nftables: w.Nftables, who: holder.Member, tun: w.Guests}
 	s.Origin = w.origin
+	s.uplinks = w.uplinks
 	s.Links, s.MPTCP, s.Netem = w.links, w.MPTCP.Enabled, strings.TrimSpace(w.Netem)
 	s.Name, s.CC = cmp.Or(w.Name, fallbackName), w.CC
 	var err error
@@ -100,7 +101,7 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 	if err := plan.CheckNetem(s.Netem); err != nil {
 		return nil, w.wrong("netem", err)
 	}
-	if s.uplinks = w.uplinks; len(s.uplinks) > 0 {
+	if len(s.uplinks) > 0 {
 		if err := plan.CheckUplinks(s.uplinks); err != nil {
 			return nil, w.wrong("uplink", err)
 		}

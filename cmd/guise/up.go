@@ -17,7 +17,6 @@ import (
 
 	"guise/internal/config"
 	"guise/internal/holder"
-	"guise/internal/hostnet"
 	"guise/internal/plan"
 )
 
@@ -43,13 +42,8 @@ func newUp() *cobra.Command {
 				return err
 			}
 			if printPlan {
-				if err := hostnet.Propose(s.Links); err != nil {
+				if err := s.propose(); err != nil {
 					return err
-				}
-				if s.tun {
-					if err := s.proposeGuests(); err != nil {
-						return err
-					}
 				}
 				s.findNames()
 				_, err := fmt.Fprint(cmd.OutOrStdout(), s.Plan(holder.FirstLinkFD).Text())

@@ -89,6 +89,22 @@ func (s *settings) prepareHost(stop <-chan os.Signal) (*hostnet.Host, error) {
 	return host, err
 }
 
+// propose finds what a plan that is only shown lacks. The ports of uplinks are taken when there is a stack,
+// and their addresses come while it runs.
+func (s *settings) propose() error {
+	if len(s.uplinks) > 0 {
+		if err := s.planFollow(); err != nil {
+			return err
+		}
+	} else if err := hostnet.Propose(s.Links); err != nil {
+		return err
+	}
+	if !s.tun {
+		return nil
+	}
+	return s.proposeGuests()
+}
+
 // planFollow has the plan start what follows the host.
 func (s *settings) planFollow() error {
 	self, err := os.Executable()

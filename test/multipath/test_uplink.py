@@ -194,6 +194,40 @@ def test_the_follower_is_started_again(uplinks: Uplinks) -> None:
         assert client.said().errors.count("is started again") == 1
 
 
+def has(uplinks: Uplinks) -> dict[str, object]:
+    """What could leak: of the stack, and of the follower."""
+    stack = str(uplinks.stack()["stack"])
+    shown = (
+        "ip -o address; ip route show table all; ip -6 route show table all; ip rule; ip -6 rule"
+    )
+    tool = uplinks.guise("exec", stack, "--", "sh", "-c", f"{shown}; ip mptcp endpoint")
+    # Numbers of interfaces and of endpoints grow; times run.
+    words = [word for word in tool.expect().text.split() if not word.isdigit()]
+    return {
+        "stack": sorted(word for word in words if not word.endswith((":", "sec"))),
+        "descriptors": len(os.listdir(f"/proc/{follower(uplinks)}/fd")),
+        "subflows": uplinks.subflows(),
+        "tables": uplinks.far.tables(),
+    }
+
+
+@pytest.mark.slow
+def test_a_path_that_flaps_a_hundred_times_leaks_nothing(uplinks: Uplinks) -> None:
+    with Transfer(uplinks) as client:
+        eventually(lambda: len(uplinks.subflows()) == 2, "a subflow on each path")
+        before = has(uplinks)
+        for number in range(100):
+            uplinks.carrier(1, "down")
+            if number % 10 == 0:
+                uplinks.wait_until(up1="lost")
+            uplinks.carrier(1, "up")
+            if number % 10 == 5:
+                uplinks.wait_until(up1="usable")
+        uplinks.wait_until(up1="usable", up2="usable")
+        eventually(lambda: has(uplinks) == before, f"what there was before: {before}")
+        goes_on(client)
+
+
 @pytest.mark.parametrize("which", ["warden", "carrier"])
 def test_a_killed_holder_leaves_nothing(uplinks: Uplinks, which: str) -> None:
     with uplinks.serve(), uplinks.start(*SEND, SERVER, PORT, stdin=subprocess.PIPE) as client:
@@ -239,8 +273,8 @@ def test_the_host_keeps_its_own_connections(uplinks: Uplinks) -> None:
 def test_a_preferred_path_and_a_budget(uplinks: Uplinks) -> None:
     """All others are backup; and so is the preferred one when its budget is spent."""
     with uplinks.serve():
-        command: list[Word] = [GUISE, "run", "--mptcp", "--uplink", "up1", "--uplink", "up2", "--prefer", "up2",
-                   "--budget", "up2=5MB", "--", *SEND, SERVER, PORT]  # fmt: skip
+        paths = ["--uplink", "up1", "--uplink", "up2", "--prefer", "up2", "--budget", "up2=5MB"]
+        command: list[Word] = [GUISE, "run", "--mptcp", *paths, "--", *SEND, SERVER, PORT]
         with uplinks.far.start(
             *command, env=uplinks.environment(), stdin=subprocess.PIPE
         ) as client:
