@@ -41,6 +41,7 @@
 #include <linux/securebits.h>
 #include <pwd.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,13 +60,24 @@ void isolation_self(struct isolation_user *u)
 	memcpy(u->group, group, u->groups * sizeof(*group));
 }
 
+/* By its name, or else by its number; NULL: there is none. */
+static const struct passwd *find_user(const char *name)
+{
+	const struct passwd *pw = getpwnam(name);
+	unsigned long number;
+	char *end;
+
+	if (pw || *name < '0' || *name > '9')
+		return pw;
+	number = strtoul(name, &end, 10);
+	return *end || number >= UINT32_MAX ? NULL : getpwuid((uid_t)number);
+}
+
 int isolation_named(struct isolation_user *u, const char *name)
 {
 	int groups = ISOLATION_GROUPS;
-	const struct passwd *pw;
+	const struct passwd *pw = find_user(name);
 
-	errno = 0;
-	pw = getpwnam(name);
 	if (!pw)
 		return guise_fail(ENOENT, "user: this host has no user \"%s\"", name);
 	if (geteuid()) {
@@ -79,7 +91,7 @@ int isolation_named(struct isolation_user *u, const char *name)
 	}
 	u->uid = pw->pw_uid;
 	u->gid = pw->pw_gid;
-	if (getgrouplist(name, pw->pw_gid, u->group, &groups) < 0)
+	if (getgrouplist(pw->pw_name, pw->pw_gid, u->group, &groups) < 0)
 		return guise_fail(E2BIG, "user: %s is in more than %d groups", name,
 				  ISOLATION_GROUPS);
 	u->groups = (unsigned int)groups;

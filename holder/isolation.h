@@ -27,7 +27,7 @@ enum isolation_left {
 
 /* The user that this process is. */
 void isolation_self(struct isolation_user *u);
-/* The user of that name, with its groups: 0, or -errno with a sentence. */
+/* The user of that name, or number, with its groups: 0, or -errno with a sentence. */
 int isolation_named(struct isolation_user *u, const char *name);
 /* The same as one word, for a command line. */
 void isolation_write(const struct isolation_user *u, char *text, size_t size);

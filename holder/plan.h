@@ -58,6 +58,7 @@ int plan_parse(struct plan *p, char *text);
 int plan_apply(struct plan *p);
 
 #define PLAN_CHANGE_WORDS 32
+#define PLAN_CHANGE_FDS   3
 
 /*
  * Applies a line, or "no LINE", while the stack has programs; the text is changed. fd=N in a link's

@@ -42,7 +42,7 @@ static void parses(void)
 	    "words, lines, and what is about the end");
 
 	refuses("name x\nfrobnicate 7\n", 2,
-		"name, memory, clock, cmdline, boot, privileges, link");
+		"name, memory, kernel, clock, cmdline, boot, privileges, link");
 	refuses("name\n", 1, "expected \"name NAME\"");
 	refuses("boot now\n", 1, "expected \"boot\"");
 	refuses("route default\n", 1, "DST [via ADDR]");

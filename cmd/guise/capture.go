@@ -66,7 +66,7 @@ func capture(stack, file string, options []string) error {
 			return usage("packets are not for a terminal; expected -w FILE, or a pipe behind this command")
 		}
 	}
-	a, err := admit(stack, "capture", stack)
+	a, err := admit(stack, os.Args[1:]...)
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,9 @@ func (f *runFlags) print(cmd *cobra.Command, s *settings) error {
 		mode = "auto: preload, or tun where the program cannot be preloaded"
 	}
 	show("mode", mode, flag("mode"))
+	show("user", cmp.Or(s.User, "who starts it"), flag("user"))
+	show("served", cmp.Or(map[bool]string{true: "all programs"}[s.Served], "those with other rights than the user's"), flag("served"))
+	show("privileges", cmp.Or(s.Privileges, "all"), flag("privileges"))
 	profiled := func(name string) string {
 		if f.profile != "" && !cmd.Flags().Changed(name) {
 			return "--profile " + f.profile

@@ -102,7 +102,7 @@ func runCommand(f *runFlags) *cobra.Command {
 		"for programs that cannot be preloaded), or auto")
 	flags.StringVar(&f.cc, "cc", "", "congestion control `NAME` of the stack (guise --version lists them)")
 	flags.StringArrayVar(&f.extensions, "extension", nil, "take a kernel that has the extension `NAME`, code that is not Linux's own (repeatable; guise --version lists them)")
-	flags.StringVar(&f.user, "user", "", "the stack belongs to the user `NAME`, not to who starts it (root only): what carries it has that user's rights, and programs of others are served")
+	flags.StringVar(&f.user, "user", "", "the stack belongs to the user `NAME`, or number, not to who starts it (root only): what carries it has that user's rights, and programs of others are served")
 	flags.BoolVar(&f.served, "served", false, "programs do not map the stack's memory; another process makes their calls")
 	flags.BoolVar(&f.mptcp, "mptcp", false, "make each TCP socket a Multipath TCP socket")
 	flags.StringArrayVar(&f.sysctls, "sysctl", nil, "set a sysctl of the stack, as `KEY=VALUE` (repeatable)")
@@ -220,6 +220,10 @@ func (f *runFlags) run(cmd *cobra.Command, command []string) error {
 		return f.runOn(cmd, command)
 	}
 	f.verbose = f.verbose || f.asJSON
+	// A variable of a script that is not set must not make the stack the caller's own.
+	if cmd.Flags().Changed("user") && f.user == "" {
+		return usage("--user: %w", plan.CheckUser(f.user))
+	}
 	s, err := f.settings(command)
 	if err != nil {
 		return err

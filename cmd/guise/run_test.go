@@ -226,13 +226,13 @@ func TestMissingPartsAreNamed(t *testing.T) {
 }
 
 func TestPrintConfigNamesOriginsAndDoesNothing(t *testing.T) {
-	g := newGuise(t, "run", "--link", "tap:tap0", "--ip", "192.0.2.2/24", "--cc", "bbr", "--print-config", "--", "x")
+	g := newGuise(t, "run", "--link", "tap:tap0", "--ip", "192.0.2.2/24", "--cc", "bbr", "--user", "www-data", "--served", "--print-config", "--", "x")
 	if status := g.status(t); status != 0 {
 		t.Errorf("status %d: %s", status, g.stderr.String())
 	}
 	out := strings.Join(strings.Fields(g.stdout.String()), " ")
 	for _, part := range []string{"cc bbr # --cc", "memory 256M # default", "ip eth0 192.0.2.2/24 # --ip", "name x # the program's",
-		"link eth0 tap fd=6", "kernel guise-kernel # default"} {
+		"link eth0 tap fd=6", "kernel guise-kernel # default", "user www-data # --user", "served all programs # --served", "privileges all # default"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("no %q in %s", part, g.stdout.String())
 		}

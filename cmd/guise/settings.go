@@ -14,8 +14,8 @@ import (
 	"guise/internal/config"
 	"guise/internal/holder"
 	"guise/internal/hostnet/guests"
-	"guise/internal/image"
 	"guise/internal/hostnet/share"
+	"guise/internal/image"
 	"guise/internal/plan"
 )
 
@@ -77,7 +77,7 @@ func (w *wishes) settings(fallbackName string) (*settings, error) {
 		}
 	}
 	s.Served = w.Served
-	if s.User = w.User; s.User != "" {
+	if s.User = w.User; s.User != "" || w.Says("user") {
 		if err := plan.CheckUser(s.User); err != nil {
 			return nil, w.wrong("user", err)
 		}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,7 +46,7 @@ func newUpgrade() *cobra.Command {
 
 func upgrade(name string, drain time.Duration) error {
 	// The file that it was made from is what its holder says.
-	stack, err := holder.FindOwn(name, "upgrade", name)
+	stack, err := holder.FindOwn(name, os.Args[1:]...)
 	if err != nil {
 		return err
 	}

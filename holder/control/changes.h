@@ -3,13 +3,14 @@
 #ifndef GUISE_HOLDER_CHANGES_H
 #define GUISE_HOLDER_CHANGES_H
 
+#include "holder/plan.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 
 #define CHANGES_TEXT 1024 /* of a line, with its end */
-#define CHANGES_FDS  3
+#define CHANGES_FDS  PLAN_CHANGE_FDS
 
-struct plan;
 struct undo_line;
 
 struct changes {

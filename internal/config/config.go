@@ -29,7 +29,7 @@ type Stack struct {
 	Netem string `toml:"netem" doc:"Impairs what the stack sends on each link, as tc-netem(8) says it." example:"\"delay 20ms loss 0.2%\"" default:"none" flag:"netem"`
 
 	Privileges string `toml:"privileges" doc:"What programs may do on the stack: everything, whoever runs them, or what their capabilities on the host allow (ports below 1024, packet sockets, addresses, routes, nftables)." allowed:"all|host" example:"\"host\"" default:"all" flag:"privileges"`
-	User       string `toml:"user" doc:"Whose the stack is: what handles packets and carries the stack has the rights of this user alone, and programs of others are served. To name another user than oneself takes root." example:"\"www-data\"" default:"who starts it" flag:"user"`
+	User       string `toml:"user" doc:"Whose the stack is, by login or number: what handles packets and carries the stack has the rights of this user alone, and programs of others are served. To name another user than oneself takes root." example:"\"www-data\"" default:"who starts it" flag:"user"`
 	Served     bool   `toml:"served" doc:"Programs do not map the memory of the stack: a process of the holder's makes the calls of each. They cannot harm the stack then, whatever they do and however they end, and take longer for each call." example:"true" default:"false" flag:"served"`
 
 	Localhost *bool    `toml:"localhost" doc:"Whether host.guise.internal is the host's localhost." example:"false" default:"true, but false without a link, or with one that guise did not make" flag:"localhost"`

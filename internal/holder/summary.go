@@ -103,7 +103,9 @@ func (s Summary) String() string {
 	if outside != "" {
 		text += "; " + outside
 	}
-	if s.ServedUser != nil && s.Served < s.Members { // all are with --served
+	// All are with --served. Root's are where root has named another user, and to give root the stack
+	// would undo what that was for.
+	if s.ServedUser != nil && *s.ServedUser != 0 && s.Served < s.Members {
 		name := userName(*s.ServedUser)
 		text += fmt.Sprintf("; most members are served because they are %s's, and the stack is another user's: --user %s makes them direct", name, name)
 	}

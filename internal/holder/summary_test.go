@@ -12,7 +12,7 @@ import (
 // That nothing escaped is said only where it is known.
 func TestNothingEscapedIsSaidOnlyWhereAllIsKnown(t *testing.T) {
 	const none = "0 sockets escaped"
-	on := Programs{On: 2}
+	on, nobody := Programs{On: 2}, uint32(4294967294) // a number that is no user's
 	static := Programs{On: 2, Outside: []Outside{{"/bin/x", "static", 3}}}
 	for _, c := range []struct {
 		s     Summary
@@ -25,8 +25,9 @@ func TestNothingEscapedIsSaidOnlyWhereAllIsKnown(t *testing.T) {
 		{Summary{Guests: true}, []string{", programs in a namespace, 4 connections, " + none}, true},
 		{Summary{Guests: true, Programs: on}, []string{"programs in a namespace, 2 programs, "}, true},
 		{Summary{Programs: on, Members: 3, Served: 2}, []string{"2 programs, 1 member direct and 2 served, 4 connections"}, true},
-		{Summary{Programs: on, Members: 3, Served: 2, ServedUser: new(uint32)},
-			[]string{none, "; most members are served because they are root's, and the stack is another user's: --user root makes them direct"}, true},
+		{Summary{Programs: on, Members: 3, Served: 2, ServedUser: &nobody},
+			[]string{none, "; most members are served because they are 4294967294's, and the stack is another user's: --user 4294967294 makes them direct"}, true},
+		{Summary{Programs: on, Members: 3, Served: 2, ServedUser: new(uint32)}, []string{"1 member direct and 2 served, 4 connections, 0 sockets escaped to the host"}, true},
 		{Summary{Programs: on, Members: 3, Served: 3, ServedUser: new(uint32)}, []string{"0 members direct and 3 served, 4 connections, 0 sockets escaped to the host"}, true},
 		{Summary{Programs: on, Members: 3}, []string{"2 programs, 4 connections"}, true},
 		{Summary{Programs: static}, []string{"2 programs, 4 connections; 3 programs on the host's stack: /bin/x (statically linked, 3 times)"}, false},
@@ -54,7 +55,7 @@ func TestNothingEscapedIsSaidOnlyWhereAllIsKnown(t *testing.T) {
 		if strings.Contains(text, none) != c.none {
 			t.Errorf("%+v: %q", c.s, text)
 		}
-		if strings.Contains(text, "--user") != (c.s.ServedUser != nil && c.s.Served < c.s.Members) {
+		if strings.Contains(text, "--user") != (c.s.ServedUser != nil && *c.s.ServedUser != 0 && c.s.Served < c.s.Members) {
 			t.Errorf("%+v: %q", c.s, text)
 		}
 		if c.none && strings.Contains(text, "doctor") != (len(c.s.UntracedWhy) == 1 || len(c.s.Unconfined) > 0) {

@@ -98,8 +98,8 @@ var Privileges = []string{"all", "host"}
 // CheckUser refuses what cannot be the name of a user. Whether there is one, and whether this
 // process may become it, the holder finds.
 func CheckUser(name string) error {
-	if len(name) > 256 || strings.ContainsAny(name, " \t\r\n#:/") {
-		return fmt.Errorf("%q is no name of a user", name)
+	if name == "" || len(name) > 256 || strings.ContainsAny(name, " \t\r\n#:/") {
+		return fmt.Errorf("%q is no name of a user, nor the number of one", name)
 	}
 	return nil
 }

@@ -45,6 +45,9 @@ const lockPatience = 10 * time.Second
 // ErrNone is returned by Open and LockExisting when there is no folder.
 var ErrNone = errors.New("there is no runtime folder")
 
+// ErrForeign is wrapped by the error of Lock and LockExisting for a folder of another user.
+var ErrForeign = errors.New("expected a folder of your own ($GUISE_RUNDIR names another place)")
+
 // Folder is a runtime folder that is open, and in which only its owner may write.
 type Folder struct {
 	path  string
@@ -177,8 +180,7 @@ func (f *Folder) acquire(deadline time.Time) (bool, error) {
 			return false, nil
 		}
 		// By a journal in it, its owner could make guise change and delete things.
-		return false, fmt.Errorf("%s belongs to user %d, not to you (%d); remove it, or name another place in $GUISE_RUNDIR",
-			f.path, f.owner, os.Geteuid())
+		return false, fmt.Errorf("%s belongs to user %d, not to you (%d); %w", f.path, f.owner, os.Geteuid(), ErrForeign)
 	}
 	for {
 		err := unix.Flock(f.fd, unix.LOCK_EX|unix.LOCK_NB)

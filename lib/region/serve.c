@@ -262,21 +262,59 @@ static void take_back(struct guise_server *v, int proc)
 	__atomic_store_n(&v->s->region->procs[proc].used, 0, __ATOMIC_RELEASE);
 }
 
+/* Where programs of that user are counted; a free one if none were; NULL if all are others'. */
+static struct guise_served_by_user *count_of(struct guise_server *v, uint32_t uid)
+{
+	struct guise_served_by_user *u = v->served_by_user, *unused = NULL;
+
+	for (; u < v->served_by_user + sizeof(v->served_by_user) / sizeof(*u); u++) {
+		if (u->n && u->uid == uid)
+			return u;
+		if (!u->n && !unused)
+			unused = u;
+	}
+	return unused;
+}
+
 /* A servant in that place, of a program with that pid, of that user. */
 static void note_servant(struct guise_server *v, unsigned int proc, int32_t pid, uint32_t uid)
 {
-	struct guise_served_by_user *u = v->served_by_user;
-	const struct guise_served_by_user *end = u + sizeof(v->served_by_user) / sizeof(*u);
+	struct guise_served_by_user *u = count_of(v, uid);
 
 	v->s->region->procs[proc].serves = pid;
 	v->user_of[proc] = uid;
 	v->served++;
-	while (u < end && u->n && u->uid != uid)
-		u++;
-	if (u == end)
+	if (!u)
 		return;
 	u->uid = uid;
 	u->n++;
+}
+
+/* The program in that place is none that was served. */
+static void forget_servant(struct guise_server *v, unsigned int proc)
+{
+	struct guise_served_by_user *u = count_of(v, v->user_of[proc]);
+
+	v->served -= v->served > 0; /* members can write what says whose servant it is */
+	if (u && u->n)
+		u->n--;
+}
+
+/* A served program has become a member, in that place: it counts once, and as a member. */
+static void note_risen(struct guise_server *v, unsigned int proc, pid_t pid)
+{
+	struct guise_proc *p = v->s->region->procs;
+
+	if (p[proc].serves)
+		forget_servant(v, proc);
+	p[proc].serves = 0;
+	for (unsigned int i = 0; i < GUISE_MAX_PROCS; i++) {
+		if (v->control[i] < 0 || p[i].serves != pid)
+			continue;
+		forget_servant(v, i); /* it ends, as its program does not need it any more */
+		v->joined--;
+		return;
+	}
 }
 
 /* Where a servant expects one for a process to come, that is one as well. */
@@ -494,6 +532,8 @@ static int arrived(struct guise_server *v, unsigned int proc, const struct incom
 	    (in->request.kind == GUISE_JOIN_SERVE || is_served(v, &in->with.sender)))
 		return in->request.kind == GUISE_JOIN_RISE ? stay_served(v, proc)
 							   : serve_place(v, proc, &in->with.sender);
+	if (in->request.kind == GUISE_JOIN_RISE)
+		note_risen(v, proc, in->with.sender.pid);
 	enter_place(member, &in->with.sender);
 	__atomic_store_n(&member->pid, in->with.sender.pid, __ATOMIC_RELEASE);
 	if (v->known)

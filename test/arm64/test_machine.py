@@ -46,6 +46,7 @@ NOT_TWINS = {
 # Cases of the preload library, each on the machine's own stack and on guise. What they start is
 # busybox, which is static: guise says so.
 TWINS = """
+export CASE_SECONDS=600
 cp /guest/hosts /guest/resolv.conf /guest/nsswitch.conf /etc/
 while read -r program case; do
     set -- "/guise/test/preload/$program" "$case"

@@ -4,13 +4,14 @@ its memory, and who gives up rights gives it up. rights.c attacks."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
 from topology.namespace import Word
-from topology.process import Finished, run
+from topology.process import Finished, Process, eventually, run
 from topology.side import BUILD, GUISE
 
 RIGHTS = BUILD / "test" / "stack" / "rights"
@@ -99,6 +100,50 @@ def test_who_takes_the_rights_of_the_stacks_user_is_a_member(how: str) -> None:
     done = run([*run_as, RIGHTS, "nothing", how, "alone"])
     assert "sockets: alive" in done.text, done
     fails(done)
+
+
+# As nginx does: a child of the root that listens takes the user whose stack it is, and has a child
+# itself. All say their pids and wait.
+WORKERS = """
+import os, pwd, signal, socket
+s = socket.create_server(("127.0.0.1", 0))
+worker = os.fork()
+if not worker:
+    user = pwd.getpwnam("www-data")
+    os.initgroups(user.pw_name, user.pw_gid)
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)
+    os.fork()
+print(os.getpid(), flush=True)
+if worker:
+    signal.pause()
+s.accept()
+"""
+
+
+@needs_root
+def test_who_takes_the_rights_of_the_stacks_user_is_counted_as_a_member() -> None:
+    """By `guise ls` and -v, which says nothing of --user then."""
+    words: list[Word] = [GUISE, "run", "-v", "--link", "none", "--user", "www-data", "--"]
+    with Process([*words, sys.executable, "-c", WORKERS]) as process:
+
+        def begun() -> set[str]:
+            said = set(process.said().text.split())
+            return said if len(said) == 3 else set()
+
+        pids = eventually(begun, "the programs have begun")
+
+        def listed() -> bool:
+            stacks = json.loads(run([GUISE, "ls", "--json"]).expect().text)
+            [stack] = [s for s in stacks if pids & {str(pid) for pid in s["pids"]}]
+            members = stack["members"], stack["served"]
+            return members == (3, 1) and {str(pid) for pid in stack["pids"]} == pids
+
+        eventually(listed, "two are members, and one is served")
+        assert "3 (1 served)" in run([GUISE, "ls"]).expect().text
+        done = process.stop()
+    assert "2 members direct and 1 served" in done.errors, done
+    assert "--user" not in done.errors, done
 
 
 # Packets of the listener's connection come after tcpdump has taken another user.

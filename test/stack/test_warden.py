@@ -176,6 +176,19 @@ def test_a_user_that_is_not_there_is_named(run_dir: Path) -> None:
     assert not list(run_dir.glob("*.sock"))
 
 
+def test_a_user_has_a_name_or_a_number(run_dir: Path) -> None:
+    """And not an empty one, as of a variable that is not set: the stack would be the caller's."""
+    number = str(pwd.getpwnam(OTHER).pw_uid)
+    with stack(run_dir, "--user", number) as (process, warden, _):
+        assert_confined(carrier_of(warden), int(number))
+        still_works(process)
+    for nobody in "", "4294967294", "4294967295", "99999999999", f"{number}x", "-1":
+        done = run([GUISE, "run", "--link", "none", f"--user={nobody}", "--", "true"]).expect(2)
+        assert done.errors.startswith("guise: --user") and "user" in done.errors, done
+    done = run([GUISE, "up", "-"], stdin=b'name = "x"\nuser = ""\nlink = []\n').expect(2)
+    assert 'standard input:2: user: "" is no name of a user' in done.errors, done
+
+
 def test_only_root_may_name_another_user(tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o777)
     drop = ["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "--inh-caps=-all"]

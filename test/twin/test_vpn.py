@@ -25,16 +25,16 @@ from topology.unpacked import libraries, server
 
 INSIDE = ("10.9.0.1", "10.9.0.2")
 SECONDS = 120
-# A VPN whose device is $0: its command is $1, and $2 sets the device up when it is there. The rest
-# is what runs beside it.
+# A VPN whose device is $0: its command is $1, and $3 sets the device up when it is there and $2 is
+# true. The rest is what runs beside it.
 BESIDE = """
 $1 >&2 & vpn=$!
 end=$(($(date +%s) + 60))
-until ip link show "$0" >/dev/null 2>&1; do
+until ip link show "$0" >/dev/null 2>&1 && sh -c "$2"; do
     kill -0 $vpn && [ $(date +%s) -lt $end ] || exit 9
     sleep 0.1
 done
-sh -ec "$2" && shift 2 && "$@"
+sh -ec "$3" && shift 3 && "$@"
 status=$?
 # What still goes through the tunnel, be it the end of a connection, is lost with it.
 while [ $(date +%s) -lt $end ] && [ "$(ss -Htn state connected exclude time-wait)" ]; do
@@ -50,6 +50,7 @@ exit $status
 class End:
     device: str
     command: str
+    ready: str = ":"
     setup: str = ":"
 
 
@@ -85,7 +86,9 @@ def wireguard(folder: Path, outside: str) -> tuple[End, End]:
             f"ip address add {INSIDE[i]}/24 dev {device}",
             f"ip link set {device} up",
         )
-        return End(device, f"{program} -f {device}", "; ".join(setup))
+        # The program makes its socket after the device.
+        ready = f"test -S /var/run/wireguard/{device}.sock"
+        return End(device, f"{program} -f {device}", ready, "; ".join(setup))
 
     return end(0, ""), end(1, f"endpoint {outside}:51820")
 
@@ -108,7 +111,7 @@ def test_vpn_between_two_stacks(
     env = libraries()
 
     def beside(end: End, *words: str) -> list[str]:
-        return ["sh", "-c", BESIDE, end.device, end.command, end.setup, *words]
+        return ["sh", "-c", BESIDE, end.device, end.command, end.ready, end.setup, *words]
 
     serve = [PYTHON, "-u", "-m", "http.server", "8000", "-d", str(tmp_path)]
     fetch = ["curl", "-sS", "--retry", "20", "--retry-all-errors", "-m", "60"]
