@@ -210,6 +210,12 @@ func (f *follower) prepare(p *path) error {
 			return nil
 		}
 		f.replace = now.Add(graceTime)
+		others := slices.ContainsFunc(f.have, func(h line) bool { return h.verb() == "endpoint" && h.path != p.place })
+		if others && !p.retiring { // its subflows end while there is a link on which they can
+			p.retiring = true
+			return nil
+		}
+		p.retiring = false
 		if p.Way == plan.Own { // there cannot be two of its device
 			p.link = nil
 			if err := f.withdraw(p); err != nil {

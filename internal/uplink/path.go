@@ -50,9 +50,11 @@ type path struct {
 
 	device *device // as it was last seen, also when it is gone
 	gone   bool
-	link   *link    // nil: it is not in the stack
-	old    []*link  // earlier ones, until the stack has given them up
-	leased *granted // own, without addresses by hand: what the network has given so far
+	link   *link   // nil: it is not in the stack
+	old    []*link // earlier ones, until the stack has given them up
+
+	retiring bool     // the link is about to be replaced
+	leased   *granted // own, without addresses by hand: what the network has given so far
 
 	routed map[bool]bool // by IPv4: whether it has had a default route
 	spent  bool          // the budget
@@ -232,7 +234,7 @@ func wanted(paths []*path, mptcp bool) (lines []line) {
 	for _, four := range []bool{true, false} {
 		for _, p := range paths {
 			i := slices.IndexFunc(p.addresses(), func(a netip.Prefix) bool { return a.Addr().Is4() == four })
-			if p.state != Usable || p.link == nil || i < 0 || endpoints == plan.MaxUplinks {
+			if p.state != Usable || p.link == nil || p.retiring || i < 0 || endpoints == plan.MaxUplinks {
 				continue
 			}
 			if _, ok := p.gateway(four); p.routed[four] && !ok {

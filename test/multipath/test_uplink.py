@@ -156,6 +156,31 @@ def test_both_gone_and_back_with_new_addresses(uplinks: Uplinks) -> None:
         goes_on(client)
 
 
+def test_a_path_with_an_address_of_its_own(uplinks: Uplinks) -> None:
+    """Beside the host's interface, which the host goes on using; it is followed as well."""
+    own = "up1,address=10.88.1.77/24,gateway=10.88.1.1"
+    with Transfer(uplinks, SERVER, own, "up2") as client:
+        both = {"10.88.1.77", "10.88.2.2"}
+        eventually(lambda: uplinks.subflows() == both, "a subflow on each path")
+        uplinks.far.run("ping", "-c", "1", "-W", "5", "10.88.1.1").expect()
+        uplinks.carrier(1, "down")
+        uplinks.wait_until(up1="lost", up2="usable")
+        goes_on(client)
+        uplinks.carrier(1, "up")
+        uplinks.wait_until(up1="usable")
+        eventually(lambda: uplinks.subflows() == both, "a subflow on each path again")
+        old = follower(uplinks)
+        os.kill(old, signal.SIGKILL)
+        eventually(lambda: client.said().errors.count("is started again") == 1, "it is missed")
+        eventually(lambda: uplinks.far.processes("guise"), "another one follows")
+        goes_on(client)
+        uplinks.carrier(2, "down")
+        uplinks.wait_until(up1="usable", up2="lost")
+        goes_on(client)
+        uplinks.carrier(2, "up")
+        uplinks.wait_until(up1="usable", up2="usable")
+
+
 def test_a_path_that_is_not_there_at_the_start_comes_later(uplinks: Uplinks) -> None:
     with Transfer(uplinks, SERVER, "up3", "up2") as client:
         assert "up3: there is no such interface" in client.said().errors
