@@ -35,9 +35,9 @@
  *
  * All of it happens on the thread that watches the members, which never waits, except for
  * what only the stack can tell or change: other threads ask the stack (teller.c, changes.c). If
- * the stack gives no answer the client gets none, and has a time limit of its own. At the end the thread
- * that watches the members waits until the stack has delivered what was sent (drain.c), and
- * meanwhile answers that the stack is ending.
+ * the stack gives no answer the client gets none, and has a time limit of its own. At the end the
+ * thread that watches the members waits until the stack has delivered what was sent (drain.c),
+ * and meanwhile answers that the stack is ending.
  */
 #include "holder/control/control.h"
 
