@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What each line of a plan does. Those about the stack change it by lib/setup and lib/link; those about
- * the holder itself are noted in the plan. Some may come, or be taken back, while programs are on the
- * stack: plan_change().
+ * What each line of a plan does. Those about the stack change it by lib/setup and lib/link; those
+ * about the holder itself are noted in the plan. Some may come, or be taken back, while programs
+ * are on the stack: plan_change().
  */
 #include "holder/directives.h"
 

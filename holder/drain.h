@@ -11,8 +11,8 @@ struct relay;
 
 /*
  * Waits until no connection of the stack has bytes or a FIN that its peer has
- * not acknowledged, as far as its path is there, and relay has passed on what came from the stack; for at
- * most GUISE_DRAIN_SECONDS, or until a signal arrives on the descriptor signals.
+ * not acknowledged, as far as its path is there, and relay has passed on what came from the
+ * stack; for at most GUISE_DRAIN_SECONDS, or until a signal arrives on the descriptor signals.
  * Clients that ask meanwhile are told that the stack is ending.
  */
 #define GUISE_DRAIN_SECONDS 60

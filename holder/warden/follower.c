@@ -5,16 +5,16 @@
  * after them, over the control socket as any client.
  *
  * It is the warden's child, with the warden's rights: it opens devices and asks for addresses, for
- * which the carrier has no rights. It is killed with the warden, and before anything is undone. If it
- * ends otherwise it is started again, after a pause that grows while it keeps ending; with exit
+ * which the carrier has no rights. It is killed with the warden, and before anything is undone. If
+ * it ends otherwise it is started again, after a pause that grows while it keeps ending; with exit
  * status 0 it has ended for good.
  *
  * Its descriptors: 0 /dev/null; 1 and 2 the warden's stderr; 3 CONFIG; 4 a channel to the warden; 5
  * REPORT, for what it says to the command line, the first time only.
  *
  * What must outlive it and vanish with the stack it hands over on that channel: a message is the
- * number of a slot, and the descriptors that the warden is to keep open in that slot from then on, in
- * place of those that it had there. The warden does nothing else with them, and answers nothing.
+ * number of a slot, and the descriptors that the warden is to keep open in that slot from then on,
+ * in place of those that it had there. The warden does nothing else with them, and answers nothing.
  *
  * Limits: SLOTS slots of SLOT_FDS descriptors. A message that is anything else is dropped, and its
  * descriptors are closed.
@@ -197,7 +197,7 @@ long follower_patience(void)
 	return now < f.due ? (long)(f.due - now) : 0;
 }
 
-/* ---- its end ----------------------------------------------------------------------------------- */
+/* ---- its end ----------------------------------------------------------------------------- */
 
 void follower_ended(pid_t pid, int how)
 {

@@ -147,11 +147,12 @@ int main(int argc, char **argv)
 	set_config("hand");
 	follower_descriptors(&plan, fd);
 	tap(fd[0] == config && fd[1] == pipe_of_report[1], "the plan says its descriptors");
+	/* It has a channel then, and no end of the report's pipe: as many. */
+	before = open_descriptors();
 	follower_begin(&plan);
 	tap(!follower_patience(), "it is due at once");
 	tap(reports("begun\n"), "it is started with its config, and says so");
 	tap(follower_patience() < 0, "then none is due");
-	before = open_descriptors();
 	tap(reports("handed\n"), "it hands over");
 	for (int i = 0; i < 8; i++)
 		follower_turn();

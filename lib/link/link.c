@@ -3,9 +3,9 @@
  * Links: adding and removing them.
  *
  * The process that created the stack adds links (a holder, or a program with a
- * stack of its own), because members get the descriptors of links from it: with the answer to their
- * join, or later (region/additions.c). region->links[i] is filled before the port learns of the link
- * (GUISE_NR_LINK_ADD) and cleared after the port has removed it
+ * stack of its own), because members get the descriptors of links from it: with the answer to
+ * their join, or later (region/additions.c). region->links[i] is filled before the port learns of
+ * the link (GUISE_NR_LINK_ADD) and cleared after the port has removed it
  * (GUISE_NR_LINK_DEL), so the port never sees an incomplete link. links_now changes before the one
  * and after the other, so that a member that meets the device knows that it may be behind.
  *

@@ -3,8 +3,8 @@
  * How a process gets bells and links that the stack got after it had joined. bell.c says what bells
  * are.
  *
- * Promises of bells: a process that lacks some gets them when one of its threads next goes to sleep.
- * It lacks them if that thread has to share a bell, or if one of its threads had to ring one of the
+ * Promises of bells: a process that lacks some gets them when one of its threads next goes to
+ * sleep. It lacks them if that thread has to share a bell, or if one of its threads had to ring one of the
  * first for one that it has not got. So a process has as many descriptors as threads of its stack
  * sleep at the same time, or up to twice as many; and one that has nothing to do with them has few.
  *
@@ -18,8 +18,8 @@
  * The process says in its request (ask.c) what it lacks, and does not wait for the answer: where
  * many processes ask at once the holder needs a while. The holder's answering thread makes more
  * bells, if that is all there are, and sends what is missing over the process's channel: a struct
- * guise_addition, and the descriptors as SCM_RIGHTS. The request is answered after that. The process
- * finds both when one of its threads next goes to sleep and lacks something; for links the holder
+ * guise_addition, and the descriptors as SCM_RIGHTS. The request is answered after that. The
+ * process finds both when one of its threads next goes to sleep and lacks something; for links the holder
  * wakes those that sleep, when the links change and when it has answered. Links that have come
  * are put in place by the next thread that has the virtual CPU and is about to wait: so no other
  * thread of the process is moving a frame on what is closed then.

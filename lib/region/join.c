@@ -208,7 +208,7 @@ static int attach_links(struct guise_stack *s)
 {
 	int err = 0;
 
-	/* Links have come or gone since: the process gets those of now when it next goes to sleep. */
+	/* Links have come or gone since: the process gets the others when it next goes to sleep. */
 	if (guise_links_stale(s)) {
 		for (int i = 0; i < GUISE_MAX_LINKS; i++)
 			for (int k = 0; k < GUISE_LINK_FDS; k++) {
