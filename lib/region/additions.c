@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How a process gets bells and links that the stack got after it had joined. bell.c says what bells
- * are.
+ * How a process gets bells and links that the stack got after it had joined. bell.c says what
+ * bells are.
  *
  * Promises of bells: a process that lacks some gets them when one of its threads next goes to
- * sleep. It lacks them if that thread has to share a bell, or if one of its threads had to ring one of the
- * first for one that it has not got. So a process has as many descriptors as threads of its stack
- * sleep at the same time, or up to twice as many; and one that has nothing to do with them has few.
+ * sleep. It lacks them if that thread has to share a bell, or if one of its threads had to ring
+ * one of the first for one that it has not got. So a process has as many descriptors as threads of
+ * its stack sleep at the same time, or up to twice as many; and one that has nothing to do with
+ * them has few.
  *
  * Promises of links: a process whose descriptors are not those of the stack's links (links_seen is
  * not region->links_now) gets all that there are when one of its threads next goes to sleep. Until
@@ -19,16 +20,16 @@
  * many processes ask at once the holder needs a while. The holder's answering thread makes more
  * bells, if that is all there are, and sends what is missing over the process's channel: a struct
  * guise_addition, and the descriptors as SCM_RIGHTS. The request is answered after that. The
- * process finds both when one of its threads next goes to sleep and lacks something; for links the holder
- * wakes those that sleep, when the links change and when it has answered. Links that have come
- * are put in place by the next thread that has the virtual CPU and is about to wait: so no other
- * thread of the process is moving a frame on what is closed then.
+ * process finds both when one of its threads next goes to sleep and lacks something; for links the
+ * holder wakes those that sleep, when the links change and when it has answered. Links that have
+ * come are put in place by the next thread that has the virtual CPU and is about to wait: so no
+ * other thread of the process is moving a frame on what is closed then.
  *
  * Limits: until then its threads sleep on the bells that it has, and it wakes others by the first
  * ones, which all have. So does a process that gets no descriptors, because it has as many as it
- * may have; it asks again PAUSE_NS later. Another request of the process may take the place of this
- * one. Then it is made again, and of what comes twice one is closed. A vfork child gets none: its
- * descriptors are its own, and the list of them is its parent's. A process whose threads have
+ * may have; it asks again PAUSE_NS later. Another request of the process may take the place of
+ * this one. Then it is made again, and of what comes twice one is closed. A vfork child gets none:
+ * its descriptors are its own, and the list of them is its parent's. A process whose threads have
  * tables of descriptors of their own (unshare(CLONE_FILES)) gets none from then on; after a change
  * of the links it never leads again. A process of which no thread waits in the stack keeps the
  * descriptors of a link that is gone until one does.
