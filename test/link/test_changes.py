@@ -200,10 +200,31 @@ def test_an_address_that_comes_back_carries_its_connections_on(
 ) -> None:
     one = client(add(stack, far, 1))
     one.talk("before")
+    [before] = stack.ip("link", "show", "path1")
     stack.change("no link path1")
     eventually(lambda: "path1" not in far.ip("link"), "the tap is gone")
+    add(stack, far, 2)
     add(stack, far, 1)
     one.talk("after")
+    # By this number sockets that are bound to it know it.
+    [after] = stack.ip("link", "show", "path1")
+    assert after["ifindex"] == before["ifindex"]
+
+
+def test_an_index_that_is_taken_meanwhile_is_left_to_its_interface(
+    stack: Stack, far: Namespace, client: Callable[[str], Client]
+) -> None:
+    add(stack, far, 1)
+    [before] = stack.ip("link", "show", "path1")
+    stack.change("no link path1")
+    eventually(lambda: "path1" not in far.ip("link"), "the tap is gone")
+    stack.exec(
+        "ip", "link", "add", "name", "other", "index", str(before["ifindex"]), "type", "dummy"
+    )
+    one = client(add(stack, far, 1))
+    one.talk("over another one")
+    [after] = stack.ip("link", "show", "path1")
+    assert after["ifindex"] != before["ifindex"]
 
 
 def test_a_hundred_flaps_leave_nothing(

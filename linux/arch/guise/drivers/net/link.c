@@ -30,6 +30,38 @@
 
 static struct guise_link_dev *guise_links[GUISE_MAX_LINKS];
 
+/*
+ * The interface indexes of links that are gone. One of the same name gets the index again: sockets
+ * that are bound to it, and the subflows that MPTCP makes, name it by that.
+ */
+static struct {
+	char name[IFNAMSIZ];
+	int ifindex;
+} guise_gone[GUISE_MAX_LINKS];
+static unsigned int guise_gone_next;
+
+static void guise_link_remember(const struct net_device *dev)
+{
+	unsigned int i = 0;
+
+	while (i < GUISE_MAX_LINKS && strcmp(guise_gone[i].name, dev->name))
+		i++;
+	if (i == GUISE_MAX_LINKS)
+		i = guise_gone_next++ % GUISE_MAX_LINKS;
+	strscpy(guise_gone[i].name, dev->name, IFNAMSIZ);
+	guise_gone[i].ifindex = dev->ifindex;
+}
+
+static int guise_link_index(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < GUISE_MAX_LINKS; i++)
+		if (guise_gone[i].ifindex && !strcmp(guise_gone[i].name, name))
+			return guise_gone[i].ifindex;
+	return 0;
+}
+
 static netdev_tx_t guise_link_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct guise_link_dev *gl = netdev_priv(dev);
@@ -184,7 +216,12 @@ long guise_link_add(unsigned int index)
 	dev->mtu = link->mtu ? link->mtu : ETH_DATA_LEN;
 	netif_napi_add(dev, &gl->napi, guise_link_poll);
 	timer_setup(&gl->retry, guise_link_retry, 0);
+	dev->ifindex = guise_link_index(dev->name);
 	err = register_netdev(dev);
+	if (err == -EBUSY) { /* another interface has the index by now */
+		dev->ifindex = 0;
+		err = register_netdev(dev);
+	}
 	if (err) {
 		netif_napi_del(&gl->napi);
 		free_netdev(dev);
@@ -210,6 +247,7 @@ long guise_link_del(unsigned int index)
 		return -EINVAL;
 	gl = guise_links[index];
 	guise_links[index] = NULL;
+	guise_link_remember(gl->dev);
 	unregister_netdev(gl->dev);
 	netif_napi_del(&gl->napi);
 	guise_link_free_buffers(gl);
