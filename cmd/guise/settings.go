@@ -145,7 +145,8 @@ func (w *wishes) readKernel(s *settings) error {
 			list = schedulers
 		}
 		if err != nil {
-			return w.wrong("sysctl."+sysctl.Key, offered(err, sysctl.Value, list))
+			err = offered(err, sysctl.Value, list)
+			return w.wrong("sysctl."+sysctl.Key, fmt.Errorf("%s: %w", sysctl.Key, err))
 		}
 	}
 	return nil

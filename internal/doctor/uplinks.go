@@ -21,7 +21,7 @@ import (
 func (e *examination) uplinks() {
 	const use = "sudo guise run --mptcp --uplink IFNAME --uplink IFNAME"
 	if err := hostnet.MayUplink([]*plan.Uplink{{Way: plan.Share}}); err != nil {
-		e.find("uplinks", Note, use, "user %d may not make interfaces of the host paths of a stack (--uplink): it takes CAP_NET_ADMIN and CAP_NET_RAW", os.Geteuid())
+		e.find("uplinks", Note, use, "user %d has no CAP_NET_ADMIN or no CAP_NET_RAW, and may not make interfaces of the host paths of a stack (--uplink)", os.Geteuid())
 		return
 	}
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
