@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A stack with two uplinks over which nothing is sent lets the processor sleep: holder, what follows
-the host's interfaces, and a program together."""
+"""A stack with two uplinks over which nothing is sent lets the processor sleep: holder, what
+follows the host's interfaces, and a program together."""
 
 from __future__ import annotations
 

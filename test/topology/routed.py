@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A host with several ways to one server, each through a router of its own, which a test spoils.
 
-    far: the host ──up1── 10.88.1.0/24 ──inside─ router1 ─outside══ guise path ══s1── server: 10.99.0.1
-                  ──up2── 10.88.2.0/24 ──inside─ router2 ─outside══ guise path ══s2──
+    far: the host ──up1── inside router1 outside ══ guise path ══ s1── server: 10.99.0.1
+                  ──up2── inside router2 outside ══ guise path ══ s2──
+                10.88.N.0/24             10.89.N.0/24
 
-The router is 10.89.N.1 towards the server, which is 10.89.N.2. What is done to a path is done there:
-no interface of the host changes in any way."""
+The router is .1 of both networks, and the server .2 of its one. What is done to a path is done in
+the router: no interface of the host changes in any way."""
 
 from __future__ import annotations
 
@@ -108,9 +109,10 @@ class Routed(Uplinks):
         router.ip("route", "replace", *network, "src", f"10.88.{path}.1", "mtu", "1280")
 
     def translate(self, path: int) -> None:
-        """The router is a NAT, whose choice of ports is another one each time."""
-        chain = 'type nat hook postrouting priority 100\noifname "outside" masquerade random\n'
-        ruleset = f"table ip nat {{\nchain out {{\n{chain}}}\n}}\n"
+        """The router is a NAT, and takes nothing from outside for itself."""
+        out = 'type nat hook postrouting priority 100\noifname "outside" masquerade\n'
+        own = 'type filter hook input priority 0\niifname "outside" meta l4proto tcp drop\n'
+        ruleset = f"table ip nat {{\nchain out {{\n{out}}}\nchain own {{\n{own}}}\n}}\n"
         self.routers[path].run("nft", "-f", "-", stdin=ruleset.encode()).expect()
 
     def takes_up(self, path: int, whether: bool) -> None:
