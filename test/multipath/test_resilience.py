@@ -118,6 +118,27 @@ def test_loss_and_reordering_on_both_paths(routed: Routed) -> None:
 
 @slow
 @pytest.mark.parametrize("path", [1, 2])
+@pytest.mark.parametrize("told", [True, False], ids=["told", "untold"])
+def test_a_path_with_a_small_mtu(routed: Routed, path: int, told: bool) -> None:
+    """It becomes so on the way, in the middle of the connection. The router there says so by ICMP,
+    which reaches the stack, or a firewall keeps that from both ends."""
+    if not told:
+        rule = "type filter hook output priority 0\nicmp type destination-unreachable drop\n"
+        table = f"table inet untold {{\nchain out {{\n{rule}}}\n}}\n"
+        routed.routers[path].run("nft", "-f", "-", stdin=table.encode()).expect()
+    with Exchange(routed, f"MTU 1280 on path {path}, {'told' if told else 'untold'}") as pair:
+        pair.goes_on()
+        pair.uses(1, 2)
+        routed.narrow(path)
+        before = routed.carried(path)
+        pair.goes_on(100)
+        if told:
+            eventually(lambda: routed.carried(path) > before + 1_000_000, "the path is used")
+        assert (pair.counter("IcmpInDestUnreachs") > 0) == told
+
+
+@slow
+@pytest.mark.parametrize("path", [1, 2])
 def test_a_path_that_swallows_everything_and_comes_back(routed: Routed, path: int) -> None:
     """That of the first subflow, or the other. No interface loses its carrier."""
     with Exchange(routed, f"path {path} swallows everything for a while") as pair:
@@ -160,6 +181,20 @@ def test_a_nat_that_forgets_its_connections(
             *EXCHANGE, "tcp", env=routed.environment(), stdin=b"",
         )  # fmt: skip
         assert again.expect().text.splitlines()[-1].startswith("right"), again
+
+
+@slow
+def test_nats_that_forget_and_take_up_what_goes_on(routed: Routed) -> None:
+    """On both paths at once, ten times."""
+    for path in 1, 2:
+        routed.translate(path)
+    with Exchange(routed, "two NATs forget ten times") as pair:
+        pair.goes_on()
+        pair.uses(1, 2)
+        for _ in range(10):
+            for path in 1, 2:
+                routed.forget(path)
+            pair.goes_on()
 
 
 def test_a_firewall_that_strips_the_options(routed: Routed) -> None:
