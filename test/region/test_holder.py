@@ -117,7 +117,7 @@ def test_plan_is_applied_and_the_summary_tells_what_was_done() -> None:
 @pytest.mark.parametrize(
     ("plan", "line", "words"),
     [
-        ("name x\nfrobnicate 7\n", 2, ["frobnicate", "name, memory, clock"]),
+        ("name x\nfrobnicate 7\n", 2, ["frobnicate", "name, memory, kernel, clock"]),
         ("name x\n\nup lo\nup eth9\n", 4, ["eth9"]),
         ("address lo 300.1.2.3/24\n", 1, ["300.1.2.3/24"]),
         ("boot\nsysctl net.ipv4.tcp_congestion_control tahoe\n", 2, ["tahoe", "cubic"]),
