@@ -18,7 +18,7 @@ from topology.side import PYTHON, HostSide, program, wait_until_says
 SOAK_SECONDS = int(os.environ.get("SOAK_SECONDS", "1200"))
 MEGABYTES = max(1, 10_000 * SOAK_SECONDS // 1200)  # there, and as many back
 # The client's end of a closed connection keeps its port for a minute, towards the same address. Of
-# 4,536 ports, a stack could make no more connections to one address in this time.
+# its 4,096 ports, a stack could make no more connections to one address in this time.
 ADDRESSES = 40
 CONNECTIONS = max(1, 100_000 * SOAK_SECONDS // 1200 // ADDRESSES)  # to each
 
