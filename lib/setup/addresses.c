@@ -2,6 +2,7 @@
 /* Which addresses of this thread's namespace packets can leave from. */
 #include "region/stack.h"
 #include "setup/nl.h"
+#include "setup/nl_dump.h"
 #include "setup/setup.h"
 
 #include <arpa/inet.h>
@@ -19,10 +20,9 @@ struct found {
 	unsigned int addresses, most;
 };
 
-static void note_link(const struct nlmsghdr *h, void *arg)
+static void take_link(struct found *f, const struct nlmsghdr *h)
 {
 	const unsigned int needed = IFF_UP | IFF_LOWER_UP;
-	struct found *f = arg;
 	struct ifinfomsg body;
 
 	if (h->nlmsg_type != RTM_NEWLINK || h->nlmsg_len < NLMSG_LENGTH(sizeof(body)))
@@ -40,36 +40,60 @@ static bool is_usable(const struct found *f, int index)
 	return false;
 }
 
-/* The one that packets are sent from: of a point-to-point interface not its peer's. */
-static void note_address(const struct nlmsghdr *h, void *arg)
-{
-	const char *at = (const char *)h + NLMSG_LENGTH(sizeof(struct ifaddrmsg));
-	const char *end = (const char *)h + h->nlmsg_len;
-	struct guise_address a = { 0 };
-	struct found *f = arg;
-	struct ifaddrmsg body;
-	struct nlattr attr;
-	bool local = false, any = false;
+/* One address, of which packets are sent from the local end: of a point-to-point interface the
+ * other is its peer's. */
+struct ends {
+	size_t bytes; /* of its family */
+	const void *local, *address;
+};
 
-	if (h->nlmsg_type != RTM_NEWADDR || h->nlmsg_len < NLMSG_LENGTH(sizeof(body)))
+static void take_end(void *arg, unsigned int type, const void *data, size_t len)
+{
+	struct ends *e = arg;
+
+	if (len == e->bytes && type == IFA_LOCAL)
+		e->local = data;
+	else if (len == e->bytes && type == IFA_ADDRESS)
+		e->address = data;
+}
+
+static void take_address(struct found *f, const struct nlmsghdr *h)
+{
+	struct guise_address a = { 0 };
+	struct ends e = { 0 };
+	struct ifaddrmsg body;
+	const size_t head = NLMSG_LENGTH(sizeof(body));
+
+	if (h->nlmsg_type != RTM_NEWADDR || h->nlmsg_len < head)
 		return;
 	memcpy(&body, NLMSG_DATA(h), sizeof(body));
 	if (!is_usable(f, (int)body.ifa_index) || f->addresses == f->most)
 		return;
+	e.bytes = body.ifa_family == AF_INET ? 4 : 16;
+	guise_nl_attributes((const char *)h + head, h->nlmsg_len - head, take_end, &e);
+	if (!e.local)
+		e.local = e.address;
+	if (!e.local)
+		return;
 	a.family = body.ifa_family;
-	for (; end - at >= NLA_HDRLEN; at += NLA_ALIGN(attr.nla_len)) {
-		memcpy(&attr, at, sizeof(attr));
-		if (attr.nla_len < NLA_HDRLEN || attr.nla_len > end - at)
-			break;
-		if (attr.nla_len - NLA_HDRLEN != (a.family == AF_INET ? 4 : 16) || local ||
-		    (attr.nla_type != IFA_LOCAL && attr.nla_type != IFA_ADDRESS))
-			continue;
-		local = attr.nla_type == IFA_LOCAL;
-		any = true;
-		memcpy(a.addr, at + NLA_HDRLEN, (size_t)attr.nla_len - NLA_HDRLEN);
-	}
-	if (any)
-		f->address[f->addresses++] = a;
+	memcpy(a.addr, e.local, e.bytes);
+	f->address[f->addresses++] = a;
+}
+
+/* Asks for all of what a request lists. 0 or -errno with a sentence. */
+static int list(struct guise_stack *s, struct guise_nl *m, const char *what,
+		void (*take)(struct found *f, const struct nlmsghdr *h), struct found *f)
+{
+	const struct nlmsghdr *h;
+	struct guise_nl_dump d;
+	int err;
+
+	guise_nl_dump_init(&d);
+	err = guise_nl_dump_begin(&d, s, NETLINK_ROUTE, m, what);
+	while (!err && (h = guise_nl_dump_next(&d, &err)))
+		take(f, h);
+	guise_nl_dump_end(&d);
+	return err;
 }
 
 int guise_addresses(struct guise_stack *s, struct guise_address *address, unsigned int most)
@@ -81,10 +105,10 @@ int guise_addresses(struct guise_stack *s, struct guise_address *address, unsign
 	int err;
 
 	guise_nl_begin(&m, RTM_GETLINK, NLM_F_DUMP, &links, sizeof(links));
-	err = guise_nl_talk(s, NETLINK_ROUTE, &m, note_link, &f, "interfaces");
+	err = list(s, &m, "interfaces", take_link, &f);
 	if (err)
 		return err;
 	guise_nl_begin(&m, RTM_GETADDR, NLM_F_DUMP, &all, sizeof(all));
-	err = guise_nl_talk(s, NETLINK_ROUTE, &m, note_address, &f, "addresses");
+	err = list(s, &m, "addresses", take_address, &f);
 	return err ? err : (int)f.addresses;
 }

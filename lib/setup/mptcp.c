@@ -2,6 +2,7 @@
 /* MPTCP's path manager: which addresses it announces and uses, and how many. */
 #include "region/stack.h"
 #include "setup/nl.h"
+#include "setup/nl_dump.h"
 #include "setup/prefix.h"
 #include "setup/setup.h"
 
@@ -96,56 +97,56 @@ static int parse_endpoint(struct guise_stack *s, const char *addr, const char *d
 	return e->family < 0 ? e->family : 0;
 }
 
-static const void *attribute(const char *at, const char *end, uint16_t type, size_t *len)
-{
-	struct nlattr a;
+/* What one of the stack's endpoints says of itself. */
+struct listed {
+	const struct endpoint *wanted;
+	bool same; /* address */
+	uint8_t id;
+};
 
-	while (end - at >= NLA_HDRLEN) {
-		memcpy(&a, at, sizeof(a));
-		if (a.nla_len < NLA_HDRLEN || a.nla_len > end - at)
-			return NULL;
-		*len = a.nla_len - NLA_HDRLEN;
-		if ((a.nla_type & NLA_TYPE_MASK) == type)
-			return at + NLA_HDRLEN;
-		at += NLA_ALIGN(a.nla_len);
-	}
-	return NULL;
+static void take_field(void *arg, unsigned int type, const void *data, size_t len)
+{
+	struct listed *l = arg;
+	const struct guise_prefix *p = &l->wanted->address;
+	const unsigned int address = p->family == AF_INET6 ? MPTCP_PM_ADDR_ATTR_ADDR6
+							   : MPTCP_PM_ADDR_ATTR_ADDR4;
+
+	if (type == address && len == guise_prefix_bytes(p))
+		l->same = !memcmp(data, p->addr, len);
+	else if (type == MPTCP_PM_ADDR_ATTR_ID && len == sizeof(l->id))
+		memcpy(&l->id, data, sizeof(l->id));
 }
 
-/* One of the dump's messages: is it the endpoint? */
-static void compare(const struct nlmsghdr *h, void *arg)
+static void take_endpoint(void *arg, unsigned int type, const void *data, size_t len)
 {
-	struct endpoint *e = arg;
-	const bool six = e->address.family == AF_INET6;
-	const char *at = (const char *)h + NLMSG_HDRLEN + GENL_HDRLEN;
-	const char *end = (const char *)h + h->nlmsg_len;
-	const void *nest, *address, *id;
-	size_t len;
-
-	if (h->nlmsg_type != e->family || h->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
-		return;
-	nest = attribute(at, end, MPTCP_PM_ATTR_ADDR, &len);
-	if (!nest)
-		return;
-	at = nest;
-	end = at + len;
-	address =
-		attribute(at, end, six ? MPTCP_PM_ADDR_ATTR_ADDR6 : MPTCP_PM_ADDR_ATTR_ADDR4, &len);
-	if (!address || len != guise_prefix_bytes(&e->address) ||
-	    memcmp(address, e->address.addr, len))
-		return;
-	id = attribute(at, end, MPTCP_PM_ADDR_ATTR_ID, &len);
-	if (id && len == 1)
-		memcpy(&e->id, id, 1);
+	if (type == MPTCP_PM_ATTR_ADDR)
+		guise_nl_attributes(data, len, take_field, arg);
 }
 
+/* Sets its id, if the stack has it. */
 static int find_endpoint(struct guise_stack *s, struct endpoint *e)
 {
 	struct genlmsghdr body = { .cmd = MPTCP_PM_CMD_GET_ADDR, .version = MPTCP_PM_VER };
+	const size_t head = NLMSG_HDRLEN + GENL_HDRLEN;
+	const struct nlmsghdr *h;
+	struct guise_nl_dump d;
 	struct guise_nl m;
+	int err;
 
+	guise_nl_dump_init(&d);
 	guise_nl_begin(&m, (uint16_t)e->family, NLM_F_DUMP, &body, sizeof(body));
-	return guise_nl_talk(s, NETLINK_GENERIC, &m, compare, e, "mptcp endpoints");
+	err = guise_nl_dump_begin(&d, s, NETLINK_GENERIC, &m, "mptcp endpoints");
+	while (!err && (h = guise_nl_dump_next(&d, &err))) {
+		struct listed l = { .wanted = e };
+
+		if (h->nlmsg_type == e->family && h->nlmsg_len >= head)
+			guise_nl_attributes((const char *)h + head, h->nlmsg_len - head,
+					    take_endpoint, &l);
+		if (l.same)
+			e->id = l.id;
+	}
+	guise_nl_dump_end(&d);
+	return err;
 }
 
 /* id: 0 stands for the first subflows of connections. */

@@ -129,8 +129,6 @@ static int await_ack(struct guise_stack *s, int fd,
 		for (h = (void *)buf; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
 			if (h->nlmsg_seq != SEQ)
 				continue;
-			if (h->nlmsg_type == NLMSG_DONE) /* of a dump, which has no other */
-				return 0;
 			if (h->nlmsg_type != NLMSG_ERROR) {
 				if (reply)
 					reply(h, arg);
