@@ -38,7 +38,7 @@ struct mine {
 	struct guise_stack *of;
 	struct guise_lane *lane;
 	unsigned int number;
-	uint32_t spin; /* ns */
+	struct guise_lane_spin spin;
 };
 static __thread struct mine mine __attribute__((tls_model("initial-exec")));
 
@@ -121,7 +121,7 @@ static bool take_lane(struct guise_stack *s)
 		    __atomic_fetch_or(&v->used[i / 32], bit, __ATOMIC_ACQUIRE) & bit)
 			continue;
 		__atomic_add_fetch(&s->known, 1, __ATOMIC_RELAXED);
-		mine = (struct mine){ s, guise_ring_lane(v->ring, i), i, GUISE_LANE_SPIN_NS };
+		mine = (struct mine){ s, guise_ring_lane(v->ring, i), i, GUISE_LANE_SPIN };
 		guise_slots_at_end();
 		if (i >= __atomic_load_n(&v->ring->lanes, __ATOMIC_RELAXED)) {
 			uint32_t old = __atomic_load_n(&v->ring->lanes, __ATOMIC_RELAXED);
@@ -165,6 +165,19 @@ static bool answered(const struct guise_lane *lane, uint32_t number)
 static bool gone(const struct guise_stack *s)
 {
 	return __atomic_load_n(&s->served->ring->servant, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED;
+}
+
+/* Waits for the answer to the call that follows `last`, without sleeping. */
+static void spin_on(struct guise_served *v, struct guise_lane *lane, uint32_t last)
+{
+	bool yields;
+
+	__atomic_store_n(&lane->yields, 1, __ATOMIC_SEQ_CST);
+	yields = !__atomic_load_n(&v->sandboxed, __ATOMIC_SEQ_CST);
+	if (!yields)
+		__atomic_store_n(&lane->yields, 0, __ATOMIC_RELEASE);
+	guise_lane_spin(&mine.spin, &lane->answered, last, yields);
+	__atomic_store_n(&lane->yields, 0, __ATOMIC_RELEASE);
 }
 
 /* Sleeps until there is an answer, a signal or a descriptor, or for GONE_NS. */
@@ -221,12 +234,14 @@ static bool exchange(struct guise_stack *s, struct guise_pollset *ps, uint64_t n
 		guise_futex_wake(&lane->asked, 1);
 	for (;;) {
 		if (!ps)
-			guise_lane_spin(&lane->answered, last, &mine.spin);
+			spin_on(s->served, lane, last);
 		if (answered(lane, number))
 			return true;
 		sleep_on(lane, number, interrupted ? NULL : ps);
-		if (answered(lane, number))
+		if (answered(lane, number)) {
+			guise_lane_slept(&mine.spin);
 			return true;
+		}
 		if (!interrupted && (guise_signals_deferred() || (ps && ps->ready > 0))) {
 			__atomic_store_n(&lane->interrupt, number, __ATOMIC_SEQ_CST);
 			guise_ring_call_servant(s->served->ring);

@@ -17,6 +17,7 @@ struct guise_served {
 	struct guise_ring *ring;
 	uint32_t used[GUISE_LANES / 32]; /* lanes that have a thread */
 	bool lost;                       /* the child of a fork: its servant did not come */
+	bool sandboxed;                  /* no system call but futex(2) where data is moved */
 	struct guise_proc place;         /* what others keep in the region */
 };
 
@@ -51,6 +52,12 @@ long guise_served_identify(struct guise_stack *s);
 /* Another structure of the same stack, as whose member the process goes on with copies of all its
  * sockets. The caller frees s. NULL: it stays served. */
 struct guise_stack *guise_served_rise(struct guise_stack *s, int ticket);
+
+/* sandbox.c: the program is about to get a filter of system calls, or has one. Waits for threads
+ * that would make a call that the filter may not allow. */
+void guise_served_sandbox(struct guise_served *v);
+/* Whether this process has one. If that cannot be known: yes. */
+bool guise_served_filtered(void);
 
 /* client.c: s has no servant: each call gives ENETDOWN. */
 void guise_served_lose(struct guise_stack *s);

@@ -66,7 +66,10 @@ static struct guise_served *take_ring(struct guise_stack *s, const struct guise_
 int guise_served_join(struct guise_stack *s, const struct guise_join_reply *r, const int *fd)
 {
 	s->served = take_ring(s, r, fd);
-	return s->served ? copy_marks(r, s->served) : -EPROTO;
+	if (!s->served)
+		return -EPROTO;
+	s->served->sandboxed = guise_served_filtered();
+	return copy_marks(r, s->served);
 }
 
 /* All that the table has, for a fork: their number, or -ENOMEM. */
@@ -220,6 +223,7 @@ void guise_served_become(struct guise_stack *s, struct guise_heir *heir)
 		return;
 	}
 	new->place = old->place;
+	new->sandboxed = old->sandboxed;
 	s->served = new;
 	guise_served_close(old);
 }

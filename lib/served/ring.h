@@ -42,7 +42,7 @@
 #define GUISE_LANE_BELLS 8
 #define GUISE_RING_MARKS (GUISE_LANE_ROOM / sizeof(struct guise_mark)) /* in the room of a lane */
 
-#define GUISE_LANE_SPIN_NS 20000u /* before a thread sleeps; see lane.c */
+#define GUISE_LANE_SPIN_NS 100000u /* before a thread sleeps; see lane.c */
 
 /* Only what is touched takes memory. */
 #define GUISE_RING_LANES ((uint64_t)GUISE_HOST_PAGE_MAX)
@@ -59,7 +59,7 @@ struct guise_lane {
 	uint32_t asked; /* futex; written by the program */
 	uint32_t servant_sleeps;
 	uint32_t interrupt; /* by the program: end the call with this number */
-	uint32_t pad;
+	uint32_t yields;    /* by the program: its thread makes sched_yield(2) now and then */
 	uint64_t nr, arg[6];
 
 	uint32_t answered __attribute__((aligned(64))); /* by the servant */
@@ -99,9 +99,20 @@ int guise_ring_map(int fd, struct guise_ring **ring);
 void guise_ring_unmap(struct guise_ring *ring);
 /* The servant looks at its bell. */
 void guise_ring_call_servant(struct guise_ring *ring);
-/* Waits without sleeping for a word to be another one than `old`. spin: for how long, in ns, and
- * what the next wait of this thread is to have; it begins as GUISE_LANE_SPIN_NS. */
-bool guise_lane_spin(const uint32_t *word, uint32_t old, uint32_t *spin);
+/* How a thread waits without sleeping (lane.c). */
+struct guise_lane_spin {
+	uint32_t ns;      /* for how long */
+	uint32_t crowded; /* in so many waits it offers the processor to nobody */
+	uint32_t next;    /* what that will be the next time */
+	uint64_t since;   /* of the last wait */
+};
+#define GUISE_LANE_SPIN ((struct guise_lane_spin){ .ns = GUISE_LANE_SPIN_NS, .next = 64 })
+
+/* Waits without sleeping for a word to be another one than `old`: whether it is. yields: the
+ * thread may make system calls. */
+bool guise_lane_spin(struct guise_lane_spin *spin, const uint32_t *word, uint32_t old, bool yields);
+/* It has slept after that, and the word is another one. */
+void guise_lane_slept(struct guise_lane_spin *spin);
 /* The program's thread looks at the lane, if it sleeps in ppoll(2). bell: the lane's. */
 void guise_lane_ring(struct guise_lane *lane, int bell);
 

@@ -92,13 +92,14 @@ void guise_servant_free(struct guise_servant *v)
 }
 
 /* The number of the next call, after `done`. */
-static uint32_t await_call(struct guise_lane *lane, uint32_t done, uint32_t *spin)
+static uint32_t await_call(struct guise_lane *lane, uint32_t done, struct guise_lane_spin *spin)
 {
-	if (!guise_lane_spin(&lane->asked, done, spin)) {
+	if (!guise_lane_spin(spin, &lane->asked, done, true)) {
 		__atomic_store_n(&lane->servant_sleeps, 1, __ATOMIC_SEQ_CST);
 		while (word(&lane->asked) == done)
 			guise_futex_wait(&lane->asked, done, ~0ull);
 		__atomic_store_n(&lane->servant_sleeps, 0, __ATOMIC_RELAXED);
+		guise_lane_slept(spin);
 	}
 	return word(&lane->asked);
 }
@@ -160,7 +161,8 @@ static void *serve_lane(void *arg)
 	struct guise_servant *v = own->of;
 	unsigned int i = (unsigned int)(own - v->lane);
 	struct guise_lane *lane = guise_ring_lane(v->ring, i);
-	uint32_t number = 0, spin = GUISE_LANE_SPIN_NS;
+	struct guise_lane_spin spin = GUISE_LANE_SPIN;
+	uint32_t number = 0;
 
 	__atomic_store_n(&own->tid, (uint32_t)host_sys(SYS_gettid), __ATOMIC_RELEASE);
 	for (;;) {

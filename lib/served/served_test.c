@@ -19,13 +19,16 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <linux/ethtool.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -33,6 +36,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -465,13 +469,66 @@ static void leaves(const struct guise_servant *v, int ring)
 	tap(good, "one ends when the other has left the stack");
 }
 
-static int child(struct guise_servant *v, struct guise_stack *s, char *victim)
+/* ---- a sandbox ------------------------------------------------------------------------------- */
+
+static bool enough;
+
+static void *calls_on(void *made)
 {
-	uint64_t region = (uint64_t)s->region;
+	while (!__atomic_load_n(&enough, __ATOMIC_RELAXED))
+		if (CALL(getppid, 0, 0, 0, 0, 0, 0) >= 0)
+			__atomic_add_fetch((unsigned long *)made, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* The filter ends the program if one of its threads makes sched_yield(2). */
+static bool filter_yields(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_yield, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
+}
+
+static void sandbox(void)
+{
+	static unsigned long made[4];
+	pthread_t thread[4];
+	bool filtered, all = true;
+
+	tap(!guise_served_filtered(), "there is no filter yet");
+	for (int i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, calls_on, &made[i]);
+	guise_served_sandbox(served.served);
+	filtered = filter_yields();
+	tap(filtered && guise_served_filtered(), "there is one now");
+	for (int i = 0; i < 4; i++) {
+		unsigned long then = __atomic_load_n(&made[i], __ATOMIC_RELAXED);
+
+		while (__atomic_load_n(&made[i], __ATOMIC_RELAXED) < then + 2000)
+			usleep(1000);
+	}
+	__atomic_store_n(&enough, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < 4; i++)
+		all = !pthread_join(thread[i], NULL) && all;
+	tap(all, "threads wait for answers without the call that it forbids");
+}
+
+/* from: says where the region is, once the servant has one. */
+static int child(struct guise_servant *v, int from, char *victim)
+{
+	uint64_t region;
 	int again = dup(v->fd);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	guise_abandon(s);
+	if (read(from, &region, sizeof(region)) != sizeof(region))
+		return 1;
 	served.route = GUISE_SERVED;
 	served.control = -1;
 	memcpy(served.bell, v->bell, sizeof(v->bell));
@@ -489,6 +546,7 @@ static int child(struct guise_servant *v, struct guise_stack *s, char *victim)
 	bad_pointers();
 	attacks(victim, region);
 	leaves(v, again);
+	sandbox();
 	return tap_end();
 }
 
@@ -503,8 +561,8 @@ int main(void)
 	static char path[4096], victim[64] = "untouched";
 	struct guise_servant *v;
 	struct guise_stack *s;
+	int err, made[2], status = 0;
 	pthread_t thread;
-	int err, status = 0;
 	pid_t pid;
 
 	alarm(120);
@@ -512,18 +570,25 @@ int main(void)
 		return 1;
 	strcat(dirname(path), "/../../../guise-kernel");
 	opt.image = path;
-	s = guise_create(&opt, &err);
-	v = s ? guise_servant_make(s) : NULL;
-	if (!v) {
-		printf("# %s\n", guise_error());
+	v = guise_servant_make(NULL);
+	if (!v || pipe2(made, O_CLOEXEC))
 		return 1;
-	}
+	/* Before there are threads: one of them may be in malloc(). */
 	pid = fork();
 	if (!pid) {
-		status = child(v, s, victim);
+		close(made[1]);
+		status = child(v, made[0], victim);
 		fflush(stdout);
 		_exit(status);
 	}
+	s = guise_create(&opt, &err);
+	if (!s) {
+		printf("# %s\n", guise_error());
+		return 1;
+	}
+	v->stack = s;
+	if (write(made[1], &s->region, sizeof(s->region)) != sizeof(s->region))
+		return 1;
 	pthread_create(&thread, NULL, run_servant, v);
 	waitpid(pid, &status, 0);
 	/* Its threads are in the stack yet: so this process does not leave it, but ends. */

@@ -14,6 +14,7 @@
 
 #include "host/signal.h"
 #include "region/stack.h"
+#include "served/client.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -44,6 +45,8 @@ void preload_sandbox(void)
 		preload_prepare(); /* while it may: an epoll may be made yet, and a socket not */
 		preload_give_up();
 		guise_call(preload.stack, GUISE_NR_getpid, 0, 0, 0, 0, 0, 0); /* the first */
+		if (preload.stack->served)
+			guise_served_sandbox(preload.stack->served);
 		guise_signals_sandbox();
 		preload.sandboxed = true;
 	}
