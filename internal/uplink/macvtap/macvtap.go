@@ -161,6 +161,11 @@ func (d *Device) bringUp() error {
 	if err := netlink.LinkSetIP6AddrGenMode(link, none); err != nil && hasIPv6() {
 		return fmt.Errorf("cannot keep the host's kernel from having an address on the %s: %w", d.Kind, err)
 	}
+	// The host's kernel does not know which groups the stack is in: without this no neighbour's question
+	// for its IPv6 addresses would come.
+	if err := netlink.LinkSetAllmulticastOn(link); err != nil {
+		return fmt.Errorf("cannot have the %s hear all groups: %w", d.Kind, err)
+	}
 	if err := netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("cannot bring the %s up: %w", d.Kind, err)
 	}
