@@ -499,6 +499,13 @@ static int apply_resolver(struct plan *p, char **word, int words)
 	return err ? err : relay_add_resolver(p->relay, word[1], words > 2 ? word[2] : NULL);
 }
 
+static int change_nameservers(struct plan *p, char **word, int words)
+{
+	int err = need_host(p, word[0]);
+
+	return err ? err : resolvers_set(&p->relay->resolvers, word + 1, words - 1);
+}
+
 static int apply_host(struct plan *p, char **word, int words)
 {
 	int err = need_host(p, word[0]);
@@ -579,6 +586,8 @@ const struct directive plan_directives[] = {
 	  change_mptcp, change_mptcp, remove_mptcp },
 	{ "relay", STACK, 2, 2, "ADDR[:PORT] HOST-ADDR[:PORT]", apply_relay, NULL, NULL },
 	{ "resolver", STACK, 1, 2, "ADDR[:PORT] [SERVER[:PORT]]", apply_resolver, NULL, NULL },
+	{ "nameservers", STACK, 0, MANY, "[ADDR dev IFNAME]...", change_nameservers,
+	  change_nameservers, NULL },
 	{ "host", STACK, 2, 2, "NAME ADDR", apply_host, NULL, NULL },
 	{ "publish", STACK, 3, 3, "fd=N tcp|udp PORT", apply_publish, NULL, NULL },
 	{ "guests", STACK, 3, 5, "IFNAME fd=N [mptcp] ADDR...", apply_guests, NULL, NULL },

@@ -228,7 +228,7 @@ static int open_inside(struct flow *f, const struct sockaddr_storage *own,
 static struct flow *begin_outward(struct engine *g, const struct sockaddr_storage *client,
 				  const struct sockaddr_storage *dst, size_t payload)
 {
-	struct engine_route t;
+	struct engine_route t = { 0 };
 	struct flow *f;
 	long ret;
 
@@ -240,6 +240,8 @@ static struct flow *begin_outward(struct engine *g, const struct sockaddr_storag
 	f->host.inside = t.inside;
 	ret = end_socket(&f->host, t.to.ss_family, SOCK_DGRAM, 0);
 	datagram_deepen(&f->host);
+	if (ret >= 0)
+		ret = end_bind_to(&f->host, t.ifname);
 	if (ret >= 0)
 		ret = end_call(&f->host, connect, &t.to, address_length(&t.to), 0, 0, 0);
 	if (is_refusal(ret)) {

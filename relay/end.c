@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <string.h>
 
 void end_init(struct end *e, struct engine *g, bool inside, int fd, void *owner,
 	      void (*ready)(struct end *e, uint32_t events))
@@ -35,6 +36,13 @@ int end_socket(struct end *e, int family, int type, int protocol)
 int end_option(struct end *e, int level, int name, int value)
 {
 	return (int)end_call(e, setsockopt, level, name, &value, sizeof(value), 0);
+}
+
+int end_bind_to(struct end *e, const char *ifname)
+{
+	if (!*ifname)
+		return 0;
+	return (int)end_call(e, setsockopt, SOL_SOCKET, SO_BINDTODEVICE, ifname, strlen(ifname), 0);
 }
 
 int end_transparent(struct end *e, int family)

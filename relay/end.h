@@ -42,6 +42,8 @@ void end_init(struct end *e, struct engine *g, bool inside, int fd, void *owner,
 /* Opens a non-blocking socket, as e->fd. Returns it, or -errno. */
 int end_socket(struct end *e, int family, int type, int protocol);
 int end_option(struct end *e, int level, int name, int value);
+/* Has a socket of the stack use that link only; "": any. */
+int end_bind_to(struct end *e, const char *ifname);
 /* Lets the socket be bound to addresses that the stack does not have. */
 int end_transparent(struct end *e, int family);
 /* Watches for these events. 0: for none, not even for errors and hang-ups. */

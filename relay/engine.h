@@ -10,12 +10,15 @@
 #include "relay/list.h"
 #include "relay/table.h"
 
+#include <net/if.h>
+
 #define ENGINE_CHUNK  (128u << 10)
 #define ENGINE_ANSWER 512 /* bytes: the longest answer of ops->answer */
 
 struct engine_route {
 	struct sockaddr_storage to;
-	bool inside; /* reached over the stack, not over the host */
+	bool inside;           /* reached over the stack, not over the host */
+	char ifname[IFNAMSIZ]; /* ... and over that link of the stack; "": over any */
 };
 
 /* What the engine asks its user about datagrams. */

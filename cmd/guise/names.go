@@ -82,7 +82,12 @@ func (s *settings) findNames() {
 			}
 		}
 	case s.relayed:
-		for range min(len(host), mostServers) {
+		// With addresses of their own the uplinks have name servers that are not known yet.
+		count := min(len(host), mostServers)
+		if len(s.uplinks) > 0 && !slices.ContainsFunc(s.uplinks, func(u *plan.Uplink) bool { return u.Way != plan.Own }) {
+			count = mostServers
+		}
+		for range count {
 			seen = append(seen, s.AddResolver(netip.Addr{}))
 		}
 	}

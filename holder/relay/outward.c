@@ -80,8 +80,10 @@ bool outward_map(struct relay *r, const struct sockaddr_storage *dst, struct out
 {
 	const in_port_t port = ((const struct sockaddr_in *)dst)->sin_port;
 
+	*t = (struct outward_target){ 0 };
 	for (unsigned int i = 0; i < r->maps; i++) {
 		const struct relay_map *m = &r->map[i];
+		struct resolvers_link link;
 		struct sockaddr_storage from = m->from;
 		struct sockaddr_in *in = (void *)&from;
 
@@ -92,7 +94,12 @@ bool outward_map(struct relay *r, const struct sockaddr_storage *dst, struct out
 		t->to = m->to;
 		t->inside = m->inside;
 		t->resolver = m->resolver;
-		if (m->number >= 0) {
+		if (m->number >= 0 &&
+		    resolvers_of_link(&r->resolvers, (unsigned int)m->number, &link)) {
+			t->to = link.server;
+			t->inside = true;
+			memcpy(t->ifname, link.ifname, sizeof(t->ifname));
+		} else if (m->number >= 0) {
 			t->to = *resolvers_server(&r->resolvers, (unsigned int)m->number);
 			t->inside = !resolvers_is_hosts(&t->to);
 		}
@@ -119,6 +126,7 @@ bool outward_route(struct engine *g, const struct sockaddr_storage *dst, struct 
 		return false;
 	route->to = t.to;
 	route->inside = t.inside;
+	memcpy(route->ifname, t.ifname, sizeof(route->ifname));
 	return true;
 }
 
@@ -251,7 +259,7 @@ static long connect_onward(struct pending *p, uint32_t interface)
 {
 	struct relay *r = relay_of(p->onward.engine);
 	const struct guests *g = &r->guests;
-	struct outward_target t = { .inside = true };
+	struct outward_target t;
 	bool guests = guests_interface(g);
 	int protocol = 0;
 	long ret;
@@ -261,10 +269,12 @@ static long connect_onward(struct pending *p, uint32_t interface)
 	} else if (!guests) {
 		return -ETIMEDOUT;
 	} else if (interface == guests_interface(g) && !is_own(r, &p->dst)) {
+		t.inside = true;
 		t.to = p->dst;
 		if (g->mptcp)
 			protocol = IPPROTO_MPTCP;
 	} else {
+		t.inside = true;
 		p->to_guest = true;
 		if (!guests_server(g, &p->dst, &t.to))
 			return -ECONNREFUSED;
@@ -272,6 +282,9 @@ static long connect_onward(struct pending *p, uint32_t interface)
 	p->onward.inside = t.inside;
 	ret = end_socket(&p->onward, t.to.ss_family, SOCK_STREAM, protocol);
 	if (ret < 0)
+		return ret;
+	ret = end_bind_to(&p->onward, t.ifname);
+	if (ret)
 		return ret;
 	/* To itself, by an address of the stack, it would not believe its own address. */
 	if (p->to_guest && interface != guests_interface(g)) {

@@ -16,6 +16,7 @@ struct outward_target {
 	struct sockaddr_storage to;
 	bool inside; /* reached over the stack */
 	bool resolver;
+	char ifname[IFNAMSIZ]; /* ... and over that link; or "" */
 };
 
 /* False if that address of the stack is not relayed. */

@@ -105,6 +105,10 @@ static void resolvers(void)
 	resolvers_read(&r.resolvers, "nameserver 127.0.0.53\n");
 	tap(asked(NULL, &t) && !strcmp(words(&t.to), "127.0.0.53 53 0") && !t.inside,
 	    "... but on its loopback by the host");
+	tap(!resolvers_set(&r.resolvers, (char *[]){ "192.0.2.55", "dev", "up1" }, 3) &&
+		    asked(NULL, &t) && !strcmp(words(&t.to), "192.0.2.55 53 0") && t.inside &&
+		    !strcmp(t.ifname, "up1") && asked("192.0.2.53", &t) && !*t.ifname,
+	    "those of a link over it, in place of the host's");
 }
 
 int main(void)

@@ -8,12 +8,20 @@
  *
  * A server that only the host can reach, on its loopback or one of its links, is asked by the
  * host; any other one over the stack, as the program would.
+ *
+ * A stack whose links have name servers of their own (the change "nameservers", which the follower of
+ * uplinks makes) asks these in place of the host's, each over its link: others may not be answered
+ * there, and two links may have servers with one address. A connection to one that is not named any
+ * more goes on.
  */
 #include "holder/relay/resolvers.h"
 
 #include "holder/carrier/ask.h"
 
+#include "region/stack.h"
+
 #include <arpa/inet.h>
+#include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +107,40 @@ known:
 	else if (fd >= 0)
 		close(fd);
 	return &r->server[number % r->n];
+}
+
+int resolvers_set(struct resolvers *r, char **word, int words)
+{
+	struct resolvers_link link[RESOLVERS_MOST];
+	unsigned int n = 0;
+
+	if (words % 3 || words > 3 * RESOLVERS_MOST)
+		return guise_fail(EINVAL, "nameservers: expected ADDR dev IFNAME for at most %d",
+				  RESOLVERS_MOST);
+	for (; n < (unsigned int)words / 3; n++, word += 3) {
+		if (strcmp(word[1], "dev") || strlen(word[2]) >= IFNAMSIZ)
+			return guise_fail(EINVAL, "nameservers: expected ADDR dev IFNAME");
+		if (strchr(word[0], '%') || !parse(word[0], &link[n].server))
+			return guise_fail(EINVAL, "nameservers: \"%s\" is no address", word[0]);
+		strcpy(link[n].ifname, word[2]);
+	}
+	pthread_mutex_lock(&r->lock);
+	memcpy(r->link, link, n * sizeof(*link));
+	r->links = n;
+	pthread_mutex_unlock(&r->lock);
+	return 0;
+}
+
+bool resolvers_of_link(struct resolvers *r, unsigned int number, struct resolvers_link *link)
+{
+	bool has;
+
+	pthread_mutex_lock(&r->lock);
+	has = r->links > 0;
+	if (has)
+		*link = r->link[number % r->links];
+	pthread_mutex_unlock(&r->lock);
+	return has;
 }
 
 bool resolvers_is_hosts(const struct sockaddr_storage *server)

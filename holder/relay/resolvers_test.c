@@ -5,6 +5,8 @@
 #include "test/tap.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
 
 static struct resolvers r;
 
@@ -38,6 +40,44 @@ static void reads(const char *text, const char *expected)
 		printf("# %s\n", words());
 }
 
+static int set(const char *text)
+{
+	char copy[200], *word[16], *rest;
+	int words = 0;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	for (char *w = strtok_r(copy, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+		word[words++] = w;
+	return resolvers_set(&r, word, words);
+}
+
+static void links(void)
+{
+	static const char *const wrong[] = {
+		"192.0.2.1",
+		"192.0.2.1 dev",
+		"192.0.2.1 via up1",
+		"here dev up1",
+		"fe80::1%up1 dev up1",
+		"192.0.2.1 dev an-interface-with-a-long-name",
+		"192.0.2.1 dev a 192.0.2.1 dev b 192.0.2.1 dev c 192.0.2.1 dev d",
+	};
+	struct resolvers_link l = { 0 };
+
+	tap(!resolvers_of_link(&r, 0, &l), "at first the host's are asked");
+	tap(!set("192.0.2.1 dev up1 fe80::1 dev up2") && resolvers_of_link(&r, 0, &l) &&
+		    !strcmp(l.ifname, "up1") && l.server.ss_family == AF_INET &&
+		    ((struct sockaddr_in *)&l.server)->sin_port == htons(53) &&
+		    resolvers_of_link(&r, 1, &l) && !strcmp(l.ifname, "up2") &&
+		    l.server.ss_family == AF_INET6,
+	    "then those of the links, each over its own");
+	tap(resolvers_of_link(&r, 2, &l) && !strcmp(l.ifname, "up1"), "a third one is the first");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		tap(set(wrong[i]) && resolvers_of_link(&r, 1, &l) && !strcmp(l.ifname, "up2"),
+		    "\"%s\" is refused, and changes nothing", wrong[i]);
+	tap(!set("") && !resolvers_of_link(&r, 0, &l), "and the host's again");
+}
+
 int main(void)
 {
 	reads("", "127.0.0.1!");
@@ -54,5 +94,6 @@ int main(void)
 	reads("nameserver\nnameserver here\nnameserver 192.0.2\nnameserver 192.0.2.1%lo\n"
 	      "nameserver 0000000000000000000000000000000000000000000000000000000000000000000000\n",
 	      "127.0.0.1!");
+	links();
 	return tap_end();
 }

@@ -29,6 +29,9 @@ var relayNetworks = []netip.Prefix{
 	netip.MustParsePrefix("fd67:7569:7365::/64"),
 }
 
+// IsInside reports whether a network has such addresses: no network outside may have them.
+func IsInside(p netip.Prefix) bool { return slices.ContainsFunc(relayNetworks, p.Overlaps) }
+
 // FindWays gives guests routes to all that a stack with these links can reach.
 func (g *Guests) FindWays(links []*Link) {
 	g.MTU = 1500

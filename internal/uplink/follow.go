@@ -62,6 +62,7 @@ type follower struct {
 
 	have   []line
 	told   map[string]string
+	named  string  // the name servers that the stack was told of last
 	memory *memory // nil: nothing is noted
 
 	held    int       // the path that is held, or -1
@@ -72,6 +73,7 @@ type follower struct {
 // begin takes over what an earlier follower has made. Where that is not known, the stack forgets it.
 func (f *follower) begin() error {
 	f.held = -1
+	f.named = "unknown"
 	if f.memory != nil {
 		f.have = f.memory.lines()
 	}
@@ -149,8 +151,9 @@ func (f *follower) turn(all bool) (left bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	taken := map[netip.Addr]string{}
+	taken, held := map[netip.Addr]string{}, f.holders(devices)
 	for _, p := range f.paths {
+		p.others = held
 		p.see(devices[p.Name], taken)
 	}
 	if all {
@@ -182,7 +185,45 @@ func (f *follower) turn(all bool) (left bool, err error) {
 	f.share(f.have)
 	left = left || !all && slices.ContainsFunc(f.paths, (*path).waits)
 	f.closeUnused()
+	if err := f.name(); err != nil {
+		return true, err
+	}
 	return left, f.tell()
+}
+
+// holders are the uplinks that have an address whatever the network of another one says, so that whoever
+// lies on one link takes no other one away: those to which the host or the user has given it, then the one
+// that has it in the stack, then the first.
+func (f *follower) holders(devices map[string]*device) map[netip.Addr]string {
+	held := map[netip.Addr]string{}
+	give := func(p *path, all []netip.Prefix) {
+		for _, a := range all {
+			if held[a.Addr()] == "" {
+				held[a.Addr()] = p.Name
+			}
+		}
+	}
+	for _, p := range f.paths {
+		if d := devices[p.Name]; p.Way != plan.Own && d != nil {
+			give(p, d.addresses)
+		}
+		give(p, p.Addresses)
+	}
+	for _, h := range f.have {
+		if h.verb() != "address" {
+			continue
+		}
+		p, a := f.paths[h.path], netip.MustParsePrefix(strings.Fields(h.text)[2])
+		if p.learns() && p.leased != nil && slices.Contains(p.leased.addresses, a) {
+			give(p, []netip.Prefix{a})
+		}
+	}
+	for _, p := range f.paths {
+		if p.learns() && p.leased != nil {
+			give(p, p.leased.addresses)
+		}
+	}
+	return held
 }
 
 // waits reports whether the path is to be opened, or opened anew.
@@ -313,6 +354,51 @@ func (f *follower) closeUnused() {
 		}
 		p.old = slices.DeleteFunc(p.old, func(old *link) bool { return !used[old] })
 	}
+}
+
+// mostServers is how many name servers a stack asks.
+const mostServers = 3
+
+// nameservers are those that the stack is to ask, in place of the host's: those of the uplinks' networks, if
+// all uplinks have addresses of their own. Otherwise the host uses one of the networks as well, and its
+// servers are asked. They are in the order of the uplinks' metrics, one of each uplink before a second one;
+// an uplink that is not usable has none.
+func (f *follower) nameservers() (words string) {
+	settings := make([]*plan.Uplink, len(f.paths))
+	for i, p := range f.paths {
+		settings[i] = p.Uplink
+		if p.Way != plan.Own {
+			return ""
+		}
+	}
+	paths := slices.Clone(f.paths)
+	slices.SortStableFunc(paths, func(a, b *path) int {
+		return plan.MetricOf(settings, a.place) - plan.MetricOf(settings, b.place)
+	})
+	count := 0
+	for turn := range mostServers {
+		for _, p := range paths {
+			if p.state == Usable && p.leased != nil && turn < len(p.leased.servers) && count < mostServers {
+				words += fmt.Sprintf(" %s dev %s", p.leased.servers[turn], p.Name)
+				count++
+			}
+		}
+	}
+	return words
+}
+
+// name tells the holder which name servers to ask.
+func (f *follower) name() error {
+	words := f.nameservers()
+	if words == f.named {
+		return nil
+	}
+	f.named = words
+	err := f.stack.Change("nameservers" + words)
+	if refused := (holder.RefusedError{}); err != nil && !errors.As(err, &refused) {
+		return err
+	}
+	return nil
 }
 
 // tell has the holder answer who asks for the states of the uplinks (guise ls).

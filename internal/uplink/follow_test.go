@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -295,6 +296,84 @@ func TestTheAddressOfAnotherUplinkIsRefused(t *testing.T) {
 		t.Errorf("it is %s: %s", b.paths[1].state, b.paths[1].why)
 	}
 	b.lacks("usb0")
+}
+
+// Who asks the network of one uplink, and whoever is there, can say what they like (lease/apart.go).
+func TestALiarOnOneUplinkTakesNoOtherAway(t *testing.T) {
+	for _, other := range []string{"wwan0", "wwan0,own", "wwan0,address=192.0.3.2/24,gateway=192.0.3.1"} {
+		b := newBench(t, "wlan0,own", other)
+		b.cable("wlan0", "", "")
+		if other == "wwan0" {
+			b.cable("wwan0", "192.0.3.2/24", "192.0.3.1")
+		} else {
+			b.cable("wwan0", "", "")
+		}
+		grant := func(p *path, address, router string) {
+			p.leased = &granted{addresses: []netip.Prefix{netip.MustParsePrefix(address)}, gateways: []gateway{{true, netip.MustParseAddr(router)}}}
+		}
+		grant(b.paths[0], "192.0.2.2/24", "192.0.2.1")
+		if b.paths[1].Way == plan.Own {
+			grant(b.paths[1], "192.0.3.2/24", "192.0.3.1")
+		}
+		b.settle()
+		// All that is not the liar's own: by its name, and its table.
+		of := func() (lines []string) {
+			for _, line := range strings.Split(b.settle(), "\n") {
+				if words := strings.Fields(line); !slices.Contains(words, "wlan0") && !strings.HasSuffix(line, "table 100") {
+					lines = append(lines, line)
+				}
+			}
+			return lines
+		}
+		before := of()
+		grant(b.paths[0], "192.0.3.2/8", "192.0.3.1")
+		after := of()
+		if b.paths[1].state != Usable || !slices.Equal(before, after) || !slices.Contains(after, "rule from 192.0.3.2/32 table 101") {
+			t.Errorf("%s: it is %s (%s), and has\n%s\ninstead of\n%s", other, b.paths[1].state, b.paths[1].why,
+				strings.Join(after, "\n"), strings.Join(before, "\n"))
+		}
+		if b.paths[0].state == Usable || !strings.Contains(b.paths[0].why, "192.0.3.2, which wwan0 has") || strings.Contains(b.settle(), "192.0.3.2/8") {
+			t.Errorf("%s: the liar is %s (%s)\n%s", other, b.paths[0].state, b.paths[0].why, b.settle())
+		}
+	}
+}
+
+func TestNameServersAreThoseOfTheNetworks(t *testing.T) {
+	grant := func(p *path, number int, servers ...string) {
+		p.leased = &granted{addresses: []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("192.0.%d.2/24", number))}}
+		for _, s := range servers {
+			p.leased.servers = append(p.leased.servers, netip.MustParseAddr(s))
+		}
+	}
+	b := newBench(t, "up1,own,metric=300", "up2,own")
+	b.cable("up1", "", "")
+	b.cable("up2", "", "")
+	is := func(expected string) {
+		t.Helper()
+		b.settle()
+		if b.servers != expected {
+			t.Errorf("expected %q, got %q", expected, b.servers)
+		}
+	}
+	is("")
+	grant(b.paths[0], 2, "192.0.2.53", "192.0.2.54")
+	is("192.0.2.53 dev up1 192.0.2.54 dev up1")
+	grant(b.paths[1], 3, "fe80::53", "192.0.2.53")
+	is("fe80::53 dev up2 192.0.2.53 dev up1 192.0.2.53 dev up2")
+	b.ip("link set up2x down")
+	for deadline := time.Now().Add(10 * time.Second); b.paths[1].state == Usable && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		b.lose()
+	}
+	is("192.0.2.53 dev up1 192.0.2.54 dev up1")
+	grant(b.paths[0], 2)
+	is("")
+
+	// The host uses one of the networks: its servers are those of both.
+	b = newBench(t, "up1,own", "up2")
+	b.cable("up1", "", "")
+	b.cable("up2", "192.0.3.2/24", "192.0.3.1")
+	grant(b.paths[0], 2, "192.0.2.53")
+	is("")
 }
 
 func TestThePreferredOneIsUsedFirst(t *testing.T) {

@@ -23,6 +23,7 @@ type model struct {
 	routes    []string // as in the request
 	rules     []string
 	endpoints map[string]string // by "ADDR dev IFNAME"
+	servers   string
 	told      map[string]string
 	lines     []string // all requests
 	refuse    string   // a line that contains it is refused once
@@ -51,6 +52,10 @@ func (m *model) Change(text string, files ...*os.File) error {
 	}
 	if text == "reset" {
 		m.links, m.routes, m.rules, m.endpoints = map[string]*modelLink{}, nil, nil, map[string]string{}
+		return nil
+	}
+	if words, ok := strings.CutPrefix(text, "nameservers"); ok {
+		m.servers = strings.TrimSpace(words)
 		return nil
 	}
 	text, no := strings.CutPrefix(text, "no ")

@@ -56,6 +56,8 @@ type path struct {
 	retiring bool     // the link is about to be replaced
 	leased   *granted // own, without addresses by hand: what the network has given so far
 
+	others map[netip.Addr]string // addresses that no network gives to this uplink, as another one has them
+
 	routed map[bool]bool // by IPv4: whether it has had a default route
 	spent  bool          // the budget
 
@@ -70,6 +72,7 @@ type granted struct {
 	gateways  []gateway
 	onLink    []netip.Prefix
 	mtu       int
+	servers   []netip.Addr // of names
 	trouble   string
 }
 
@@ -117,6 +120,9 @@ func (p *path) judge(taken map[netip.Addr]string) string {
 	case p.Way == plan.Own && len(p.leased.addresses) == 0 && p.leased.trouble != "":
 		return p.leased.trouble
 	case len(p.addresses()) == 0 && p.Way == plan.Own:
+		for _, a := range p.leased.addresses {
+			return fmt.Sprintf("the network gives it the address %s, which %s has", a.Addr(), p.others[a.Addr()])
+		}
 		return "the network has given it no address yet"
 	case len(p.addresses()) == 0:
 		return "it has no address"
@@ -139,6 +145,9 @@ func (p *path) judge(taken map[netip.Addr]string) string {
 	return "its default route is gone"
 }
 
+// learns reports whether a network says which addresses the uplink has.
+func (p *path) learns() bool { return p.Way == plan.Own && len(p.Addresses) == 0 }
+
 // unfit returns what is wrong with the interface itself.
 func (p *path) unfit() string {
 	switch d := p.device; {
@@ -160,7 +169,10 @@ func (p *path) unfit() string {
 func (p *path) addresses() []netip.Prefix {
 	switch {
 	case p.Way == plan.Own && p.leased != nil:
-		return p.leased.addresses
+		return slices.DeleteFunc(slices.Clone(p.leased.addresses), func(a netip.Prefix) bool {
+			other := p.others[a.Addr()]
+			return other != "" && other != p.Name
+		})
 	case p.Way == plan.Own || p.device == nil:
 		return nil
 	}

@@ -28,7 +28,8 @@ import (
 //				the host what is the stack's (internal/hostnet/share). The warden keeps what
 //				owns the table: if the follower ends, the host still sees none of it
 //	own			a device beside the interface (internal/uplink/macvtap), whose addresses
-//				the network gives (internal/uplink/lease), or the user
+//				the network gives (internal/uplink/lease, in a process without rights),
+//				or the user
 type ways struct {
 	config  *Config
 	control string
@@ -129,7 +130,7 @@ func (w *ways) openOwn(p *path) (*link, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	states := port.Follow(ctx, lease.Want{Name: p.Name, IPv4: true, IPv6: true, LinkLocal: d.LinkLocal, Identity: who[:], Secret: who[:]})
+	states := port.FollowApart(ctx, lease.Want{Name: p.Name, IPv4: true, IPv6: true, LinkLocal: d.LinkLocal, Identity: who[:], Secret: who[:]})
 	go func() {
 		for s := range states {
 			w.lock.Lock()
@@ -166,7 +167,7 @@ func (w *ways) take(paths []*path) {
 		if !ok {
 			continue
 		}
-		g := &granted{mtu: s.MTU, onLink: slices.Clone(s.OnLink), trouble: strings.Join(s.Trouble, "; ")}
+		g := &granted{mtu: s.MTU, servers: s.DNS, onLink: slices.Clone(s.OnLink), trouble: strings.Join(s.Trouble, "; ")}
 		for _, a := range s.Addresses {
 			g.addresses = append(g.addresses, a.Prefix)
 		}

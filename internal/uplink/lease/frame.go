@@ -76,11 +76,16 @@ func filter() ([]unix.SockFilter, error) {
 		drop: bpf.RetConstant{Val: 0},
 	}
 	raw, err := bpf.Assemble(program)
+	return socketFilter(raw), err
+}
+
+// socketFilter is a program as the kernel takes it.
+func socketFilter(raw []bpf.RawInstruction) []unix.SockFilter {
 	filter := make([]unix.SockFilter, len(raw))
 	for i, r := range raw {
 		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
-	return filter, err
+	return filter
 }
 
 // read takes a frame that is for this client. partial: the checksum was left to a device that the

@@ -13,9 +13,9 @@
 // How: the device, a macvtap, is used by two sockets only (port.go). A packet socket, whose
 // filter passes DHCP and router advertisements and nothing else, for all protocols because the
 // tap takes frames before sockets of one protocol see them; and netlink, for the carrier. Opening
-// them takes privileges, following does not: another process may do that (Files, Inherit). One goroutine has three clients, which are told what
-// happens and when (so that tests need not wait), and one timer for the first thing that any of
-// them has to do. Nothing is polled: between messages, the end of a lifetime and the time of a
+// them takes privileges, following does not: a process without any does that (apart.go). One goroutine
+// has three clients, which are told what happens and when (so that tests need not wait), and one timer
+// for the first thing that any of them has to do. Nothing is polled: between messages, the end of a lifetime and the time of a
 // renewal nothing wakes.
 //
 // What strangers send is believed only if it answers a question (transaction, own MAC address, and

@@ -72,10 +72,7 @@ func open(device string) (*Port, error) {
 	return p, nil
 }
 
-// Files are the two sockets, for a process without privileges that follows the device with Inherit.
-func (p *Port) Files() [2]*os.File { return [2]*os.File{p.packets, p.links} }
-
-// Inherit takes the sockets of a port that another process has opened, in the order of Files.
+// Inherit takes the sockets of a port that another process has opened, the packet socket first.
 func Inherit(files [2]*os.File) (*Port, error) {
 	p := &Port{packets: files[0], links: files[1]}
 	var name unix.Sockaddr
@@ -93,6 +90,16 @@ func Inherit(files [2]*os.File) (*Port, error) {
 		return nil, fmt.Errorf("the inherited %s is no packet socket of an Ethernet device", p.packets.Name())
 	}
 	p.Index, p.MAC = link.Ifindex, hardware(link.Addr[:6])
+	// An earlier process may have read what was known.
+	links, err := p.links.SyscallConn()
+	if err == nil {
+		if e := links.Control(func(fd uintptr) { err = askLink(int(fd), p.Index) }); e != nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask for the state of the inherited %s: %w", p.links.Name(), err)
+	}
 	return p, nil
 }
 
