@@ -359,3 +359,42 @@ def test_what_cannot_be_is_an_error_before_anything_is_made(uplinks: Uplinks, wh
     assert not uplinks.run_dir.exists()
     for name in "down0", "bare0", "port0", "bridge0":
         far.ip("link", "delete", name)
+
+
+@pytest.mark.parametrize("path", [1, 2])
+def test_a_path_that_was_lost_while_the_follower_was_killed(uplinks: Uplinks, path: int) -> None:
+    """When it is back it is joined, and new connections use both."""
+    both = {"10.88.1.2", "10.88.2.2"}
+    with Transfer(uplinks) as client:
+        eventually(lambda: uplinks.subflows() == both, "a subflow on each path")
+        uplinks.carrier(path, "down")
+        uplinks.wait_until(**{f"up{path}": "lost"})
+        before = uplinks.far.tables()
+        os.kill(follower(uplinks), signal.SIGKILL)
+        eventually(lambda: client.said().errors.count("is started again") == 1, "it is missed")
+        # Each link has a table on the host, of another name.
+        replaced = lambda: len(uplinks.far.tables() & before) == 1  # noqa: E731
+        eventually(replaced, "another one follows, and has replaced the link that is left")
+        goes_on(client)
+        uplinks.carrier(path, "up")
+        uplinks.wait_until(up1="usable", up2="usable")
+        eventually(lambda: uplinks.subflows() == both, "a subflow on each path again")
+        goes_on(client)
+        stack = str(uplinks.stack()["stack"])
+        new = uplinks.far.start(
+            GUISE, "run", "--stack", stack, "--", *SEND, SERVER, PORT,
+            env=uplinks.environment(), stdin=subprocess.PIPE,
+        )  # fmt: skip
+        with new:
+            goes_on(new)
+            eventually(lambda: len(connections(uplinks)) == 4, "two subflows of each connection")
+            assert new.stdin
+            new.stdin.close()
+            assert new.finish().expect().text.splitlines()[-1] == "right"
+
+
+def connections(uplinks: Uplinks) -> list[str]:
+    """The stack's TCP connections to the server."""
+    stack = str(uplinks.stack()["stack"])
+    tool = uplinks.guise("exec", stack, "--", "ss", "-Hnt", "state", "established")
+    return [line for line in tool.expect().text.splitlines() if line.split()[3].endswith(f":{PORT}")]
