@@ -19,7 +19,7 @@ from topology.namespace import Namespace
 from topology.process import Process, eventually
 from topology.routed import Routed
 from topology.side import GUISE, PYTHON, program, wait_until_says
-from topology.uplinks import PORT, SERVER, goes_on
+from topology.uplinks import PORT, SERVER, SERVER6, goes_on
 
 pytestmark = [
     pytest.mark.skipif(
@@ -43,6 +43,14 @@ def routed(far: Namespace, run_dir: Path) -> Iterator[Routed]:
         for path in 1, 2:
             endpoint = [f"10.88.{path}.2", "dev", f"up{path}", "subflow"]
             far.ip("mptcp", "endpoint", "add", *endpoint)
+        yield routed
+
+
+@pytest.fixture
+def routed6(far: Namespace, run_dir: Path) -> Iterator[Routed]:
+    """The host has no address of IPv4."""
+    with Routed(far, run_dir, four=False) as routed:
+        routed.server.ip("mptcp", "limits", "set", "subflows", "8", "add_addr_accepted", "8")
         yield routed
 
 
@@ -230,3 +238,47 @@ def test_a_firewall_that_begins_to_strip(routed: Routed, path: int) -> None:
         pair.uses(1, 2)
         routed.between(path, f"tcp flags & syn == 0 {STRIPS}")
         pair.goes_on(20)
+
+
+def test_paths_of_ipv6_alone(routed6: Routed) -> None:
+    """One connection outlives what becomes of an interface, and what does not show on it."""
+    routed = routed6
+    serve = routed.server.start(PYTHON, program("both_ways.py"), "serve", PORT)
+    exchange = [PYTHON, program("both_ways.py"), "exchange", SERVER6, PORT, "tcp"]
+    with serve, routed.start(*exchange, stdin=subprocess.PIPE) as client:
+        wait_until_says(serve, "ready")
+
+        def uses(*these: str) -> None:
+            addresses = {f"fd88:0:0:{each}" for each in these}
+            eventually(lambda: routed.subflows() == addresses, f"subflows on {addresses}")
+            goes_on(client)
+
+        uses("1::2", "2::2")
+        for path, other in (1, "2::2"), (2, "1::2"):
+            routed.carrier(path, "down")
+            routed.wait_until(**{f"up{path}": "lost"})
+            uses(other)
+            routed.carrier(path, "up")
+            uses("1::2", "2::2")
+        routed.no_address(1)
+        uses("2::2")
+        routed.address(1, 7)
+        uses("1::7", "2::2")
+        for path in 1, 2:
+            routed.carrier(path, "down")
+            routed.no_address(path)
+        routed.wait_until(up1="lost", up2="lost")
+        for path in 1, 2:
+            routed.carrier(path, "up")
+            routed.address(path, 9)
+        uses("1::9", "2::9")
+        for path in 1, 2:
+            routed.between(path, "counter drop")
+            goes_on(client, 100)
+            assert routed.states() == {"up1": "usable", "up2": "usable"}
+            routed.between(path, "")
+            before = routed.carried(path)
+            eventually(lambda p=path, b=before: routed.carried(p) > b + 1_000_000, "used again")  # type: ignore[misc]
+        assert client.stdin
+        client.stdin.close()
+        assert client.finish(200).expect().text.splitlines()[-1].startswith("right")

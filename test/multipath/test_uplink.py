@@ -397,4 +397,6 @@ def connections(uplinks: Uplinks) -> list[str]:
     """The stack's TCP connections to the server."""
     stack = str(uplinks.stack()["stack"])
     tool = uplinks.guise("exec", stack, "--", "ss", "-Hnt", "state", "established")
-    return [line for line in tool.expect().text.splitlines() if line.split()[3].endswith(f":{PORT}")]
+    return [
+        line for line in tool.expect().text.splitlines() if line.split()[3].endswith(f":{PORT}")
+    ]

@@ -4,9 +4,11 @@
     far: the host ──up1── inside router1 outside ══ guise path ══ s1── server: 10.99.0.1
                   ──up2── inside router2 outside ══ guise path ══ s2──
                 10.88.N.0/24             10.89.N.0/24
+                fd88:0:0:N::/64          fd89:0:0:N::/64
 
-The router is .1 of both networks, and the server .2 of its one. What is done to a path is done in
-the router: no interface of the host changes in any way."""
+The router is .1 and ::1 of both networks, and the server .2 and ::2 of its one. What is done to a
+path is done in the router: no interface of the host changes in any way, unless the router's end of
+its cable goes down."""
 
 from __future__ import annotations
 
@@ -29,12 +31,12 @@ NETLINK_NETFILTER, FLUSH_CONNECTIONS = 12, 1 << 8 | 2  # IPCTNL_MSG_CT_DELETE, o
 class Routed(Uplinks):
     """As a context, all of it ends with the test."""
 
-    def __init__(self, far: Namespace, run_dir: Path) -> None:
+    def __init__(self, far: Namespace, run_dir: Path, *, four: bool = True) -> None:
         self.routers: dict[int, Namespace] = {}
         self._wires = contextlib.ExitStack()
         self._wires_run_dir = run_dir.parent / "wires"
         try:
-            super().__init__(far, run_dir)
+            super().__init__(far, run_dir, four=four)
         except BaseException:
             self._wires.close()
             raise
@@ -48,7 +50,11 @@ class Routed(Uplinks):
         self.routers[path] = router
         with router.entered():
             # Of both families: a link that comes later takes it over.
-            for key in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
+            for key in (
+                "ipv4/ip_forward",
+                "ipv6/conf/all/forwarding",
+                "ipv6/conf/all/keep_addr_on_down",
+            ):
                 Path(f"/proc/sys/net/{key}").write_text("1", encoding="ascii")
         up = f"up{path}"
         ends = ["type", "veth", "peer", "name", "inside", "netns", router.name]
@@ -70,7 +76,16 @@ class Routed(Uplinks):
             end.run("ethtool", "-K", name, "tso", "off").expect()
         router.ip("route", "add", "default", "via", f"10.89.{path}.2")
         self.server.ip("route", "add", f"10.88.{path}.0/24", "via", f"10.89.{path}.1")
+        near, away = f"fd89:0:0:{path}::1", f"fd89:0:0:{path}::2"
+        router.ip("address", "add", f"{near}/64", "dev", "outside", "nodad")
+        self.server.ip("address", "add", f"{away}/64", "dev", f"s{path}", "nodad")
+        router.ip("-6", "route", "add", "default", "via", away)
+        self.server.ip("-6", "route", "add", f"fd88:0:0:{path}::/64", "via", near)
         self.address(path, host)
+
+    def carrier(self, path: int, state: str) -> None:
+        """Of the host's interface."""
+        self.routers[path].ip("link", "set", "inside", state)
 
     def impair(self, path: int) -> None:
         """Both directions lose 1 % of the packets, and 4 % are overtaken by others: they wait in a

@@ -22,10 +22,11 @@ PORT = "5000"
 
 
 class Uplinks:
-    """The host and its server."""
+    """The host and its server; without four the host has no address of IPv4."""
 
-    def __init__(self, far: Namespace, run_dir: Path, count: int = 2) -> None:
+    def __init__(self, far: Namespace, run_dir: Path, count: int = 2, *, four: bool = True) -> None:
         self.far = far
+        self.four = four
         self.run_dir = run_dir
         self.server = Namespace("server")
         self.server.ip("address", "add", f"{SERVER}/32", "dev", "lo")
@@ -63,7 +64,8 @@ class Uplinks:
 
     def address(self, path: int, host: int = 2) -> None:
         """Gives the host an address there, with a default route."""
-        self.far.ip("address", "add", f"10.88.{path}.{host}/24", "dev", f"up{path}")
+        if self.four:
+            self.far.ip("address", "add", f"10.88.{path}.{host}/24", "dev", f"up{path}")
         self.far.ip("address", "add", f"fd88:0:0:{path}::{host}/64", "dev", f"up{path}", "nodad")
         self.route(path)
 
@@ -72,14 +74,15 @@ class Uplinks:
         self.far.run("ip", "-6", "route", "del", "default", "dev", f"up{path}")
 
     def route(self, path: int) -> None:
-        for words in (("-4", f"10.88.{path}.1"), ("-6", f"fd88:0:0:{path}::1")):
+        four, six = ("-4", f"10.88.{path}.1"), ("-6", f"fd88:0:0:{path}::1")
+        for words in (four, six) if self.four else (six,):
             self.far.ip(
                 words[0], "route", "replace", "default", "via", words[1], "dev", f"up{path}",
                 "metric", str(1000 + path),
             )  # fmt: skip
 
     def no_route(self, path: int) -> None:
-        for family in "-4", "-6":
+        for family in ("-4", "-6") if self.four else ("-6",):
             self.far.ip(family, "route", "delete", "default", "dev", f"up{path}")
 
     def carrier(self, path: int, state: str) -> None:
