@@ -17,6 +17,7 @@ from topology.network import network
 from topology.process import eventually
 from topology.side import PYTHON, program
 from topology.uplinks import PORT, SERVER, Uplinks, goes_on
+from topology.user import User
 
 SEND = [PYTHON, program("steady.py"), "send"]
 OWN = ("up1,own", "up2,own")
@@ -121,6 +122,33 @@ def follower(uplinks: Uplinks) -> int:
     return found
 
 
+def without_rights(status: dict[str, str]) -> None:
+    for what in "CapInh", "CapPrm", "CapEff", "CapAmb":
+        assert int(status[what], 16) == 0, what
+    assert status["NoNewPrivs"] == "1"
+    assert status["Seccomp"] == "2"
+
+
+def test_what_asks_the_networks_of_another_user_has_no_rights_either(
+    far: Namespace, tmp_path: Path
+) -> None:
+    """That user has the capabilities that it takes, and is not root."""
+    user = User(tmp_path / "home")
+    rights = "+net_admin,+net_raw,+sys_admin,+mknod,+bpf"
+    ids = [f"--reuid={user.id}", f"--regid={user.id}", "--clear-groups"]
+    with Uplinks(far, user.home / "run") as uplinks, network(uplinks, 1, tmp_path):
+        words = uplinks.words("sleep", "1000", options=("up1,own",))
+        rights_and_ids = ["setpriv", *ids, f"--inh-caps={rights}", f"--ambient-caps={rights}"]
+        with far.start(*rights_and_ids, *words, env=uplinks.environment()) as sleeper:
+            eventually(lambda: far.processes("sleep"), "the program has begun")
+            children = apart.of(follower(uplinks))
+            assert len(children) == 1
+            for status in children.values():
+                assert status["Uid"].split() == [str(user.id)] * 4
+                without_rights(status)
+            sleeper.stop()
+
+
 def test_what_asks_the_networks_has_no_rights_and_ends_with_the_follower(own: Uplinks) -> None:
     with own.serve(), own.start(*SEND, SERVER, PORT, options=OWN, stdin=subprocess.PIPE) as client:
         goes_on(client)
@@ -132,10 +160,7 @@ def test_what_asks_the_networks_has_no_rights_and_ends_with_the_follower(own: Up
             assert status["Uid"].split() == ["65534"] * 4
             assert status["Gid"].split() == ["65534"] * 4
             assert not status["Groups"].split()
-            for what in "CapInh", "CapPrm", "CapEff", "CapAmb":
-                assert int(status[what], 16) == 0, what
-            assert status["NoNewPrivs"] == "1"
-            assert status["Seccomp"] == "2"
+            without_rights(status)
         # One that ends is started again, and the address stays.
         victim = min(children)
         os.kill(victim, signal.SIGKILL)

@@ -109,10 +109,8 @@ func (p *Port) apart(ctx context.Context, w Want, tell func(State), command []st
 		c.Env = []string{}
 	}
 	c.ExtraFiles = []*os.File{theirs, p.packets, p.links}
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if unix.Geteuid() == 0 {
-		c.SysProcAttr.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC
-	}
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL,
+		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC}
 	started, ended := make(chan error), make(chan error, 1)
 	go func() {
 		// The signal comes when the thread ends that has started the process.

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the process apart gives up, before it reads the first byte that the network has sent. Root has it
-// begin in namespaces of processes, networks and IPC in which there is nothing else; then:
+// What the process apart gives up, before it reads the first byte that the network has sent. It
+// begins in namespaces of processes, networks and IPC in which there is nothing else; then:
 //
 //	1 root		of a root: a folder of its own in /proc in place of the host's files
 //	2 user		of a root: nobody, and no groups
