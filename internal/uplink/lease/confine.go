@@ -29,6 +29,7 @@ import (
 
 const nobody = 65534
 
+// confine is called when a descriptor has been waited for: so the runtime has what it polls with.
 func confine() error {
 	if unix.Geteuid() == 0 {
 		steps := []struct {

@@ -471,6 +471,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == liesCommand {
 		lie(os.Args[2])
 	}
+	if len(os.Args) > 1 && os.Args[1] == attackCommand {
+		attack()
+	}
 	os.Exit(m.Run())
 }
 
