@@ -320,18 +320,21 @@ $(BUILD)/guise-kernel-planted: $(BUILD)/guise-kernel FORCE
 		flock $(BUILD)/.kernel.lock cp -a $(BUILD)/linux $(BUILD)/linux-planted/
 	@KERNEL_CONFIG='net planted' linux/build.sh $(BUILD)/linux-planted
 	@ln -f $(BUILD)/linux-planted/guise-kernel $@
+	@ln -f $(BUILD)/linux-planted/guise-kernel.debug $@.debug
 
 # Linux 6.1, for tests.
 $(BUILD)/guise-kernel-6.1: FORCE
 	@mkdir -p $(BUILD)/linux-6.1
 	@KERNEL_SRC=$(linux_6_1) linux/build.sh $(BUILD)/linux-6.1
 	@ln -f $(BUILD)/linux-6.1/guise-kernel $@
+	@ln -f $(BUILD)/linux-6.1/guise-kernel.debug $@.debug
 
 # The kernel with its own checks, for tests.
 $(BUILD)/guise-kernel-net-debug: FORCE
 	@mkdir -p $(BUILD)/linux-net-debug
 	@KERNEL_CONFIG='net debug' linux/build.sh $(BUILD)/linux-net-debug
 	@ln -f $(BUILD)/linux-net-debug/guise-kernel $@
+	@ln -f $(BUILD)/linux-net-debug/guise-kernel.debug $@.debug
 
 # A kernel with extensions (docs/extensions.md), beside the others: guise-kernel-NAME-NAME. All else
 # is taken from the kernel's build. The name of the file is for people: who needs an extension looks
@@ -342,6 +345,7 @@ $(BUILD)/guise-kernel-%: $(BUILD)/guise-kernel FORCE
 		flock $(BUILD)/.kernel.lock cp -a $(BUILD)/linux $(BUILD)/linux-$*/
 	@EXTENSIONS='$(subst -, ,$*)' linux/build.sh $(BUILD)/linux-$*
 	@ln -f $(BUILD)/linux-$*/guise-kernel $@
+	@ln -f $(BUILD)/linux-$*/guise-kernel.debug $@.debug
 
 # Debian 13 has no source of 6.1.
 linux_6_1 := $(shell . ./versions.env && echo $$LINUX_TARBALL_6_1)

@@ -25,8 +25,10 @@ func versionText() string {
 	if err != nil {
 		return text + fmt.Sprintf("kernel: %v\n", err)
 	}
-	text += fmt.Sprintf("kernel: %s, Linux %s\ncongestion control: %s\nMPTCP scheduler: %s\n", kernel.Name(), kernel.Linux,
-		strings.Join(kernel.Congestion, ", "), strings.Join(kernel.Schedulers, ", "))
+	text += fmt.Sprintf("kernel: %s, Linux %s\ncongestion control: %s\n", kernel.Name(), kernel.Linux, strings.Join(kernel.Congestion, ", "))
+	if len(kernel.Schedulers) > 0 { // Linux 6.1 has none
+		text += fmt.Sprintf("MPTCP scheduler: %s\n", strings.Join(kernel.Schedulers, ", "))
+	}
 	for _, other := range image.All() {
 		if len(other.Extensions) == 0 {
 			continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import statistics
 import subprocess
 
 import pytest
@@ -81,8 +82,12 @@ def test_congestion_controls_are_not_each_other() -> None:
 
 
 def test_loss_hurts_reno_more_than_bbr() -> None:
-    """What each is for: at 1 % loss and 20 ms, Reno's window collapses and BBR's does not."""
+    """What each is for: at 1 % loss and 20 ms, Reno's window collapses and BBR's does not. Of three
+    seeds the one in the middle: Linux 6.1 has losses of its own for each, and Reno may be spared."""
     reno, bbr = (
-        int(summary(transfer(6, cc, 10 * MEGABYTE, LOSSY))["ns"]) for cc in ("reno", "bbr")
+        statistics.median(
+            int(summary(transfer(seed, cc, 10 * MEGABYTE, LOSSY))["ns"]) for seed in (6, 7, 8)
+        )
+        for cc in ("reno", "bbr")
     )
     assert bbr < 0.7 * reno
