@@ -72,6 +72,7 @@ fuzz_programs := $(patsubst %.c,$(BUILD)/unit/%,$(fuzzers))
 empty :=
 kernel_with = $(if $(strip $(1)),$(BUILD)/guise-kernel-$(subst $(empty) $(empty),-,$(sort $(1))))
 extended_kernel := $(call kernel_with,$(EXTENSIONS))
+unexport EXTENSIONS # build.sh would put them into each image
 # The one that tests use has all that are shipped.
 shipped_kernel := $(call kernel_with,lia lowrtt mote redundant template)
 # What make install takes besides guise-kernel: no kernel that is for tests.
@@ -372,6 +373,7 @@ arm64_programs := $(patsubst %.c,$(BUILD)/arm64/%,test/port/fault.c test/region/
 arm64:
 	@root=$$(. ./versions.env && make/arm64-root $$PACKAGES_ARM64) && \
 		$(MAKE) --no-print-directory BUILD=$(BUILD)/arm64 CROSS_COMPILE=aarch64-linux-gnu- SANITIZE= \
+		EXTENSIONS="$(EXTENSIONS)" \
 		CFLAGS="$(CFLAGS) -idirafter $$root/usr/include" \
 		LDFLAGS="$(LDFLAGS) -L$$root/usr/lib/aarch64-linux-gnu" all $(arm64_programs)
 

@@ -112,6 +112,20 @@ check_extensions() {
 	done
 }
 
+# Refuses extensions that are for other series than the source's, which their config names.
+check_series() {
+	for name in $extensions; do
+		for_series=$(sed -n 's/^# Linux //p' "$root/extensions/$name/config")
+		case " ${for_series:-$series} " in
+		*" $series "*) ;;
+		*)
+			fail "EXTENSIONS: $name is for Linux $for_series, and $source is Linux $series; leave $name out," \
+				"or KERNEL_SRC (docs/extensions.md)"
+			;;
+		esac
+	done
+}
+
 # Hashes everything that decides what the image is.
 fingerprint() {
 	{
@@ -382,6 +396,7 @@ if [ -n "$source_key" ]; then
 	unpack
 fi
 
+check_series
 rm -f "$build/.kernel"
 lay_over
 configure

@@ -12,13 +12,13 @@ from topology.side import BUILD
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def make(*words: str | Path) -> str:
+def make(*words: str | Path, **env: str) -> str:
     """As its user calls it, not the make that runs the tests."""
     ours = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "GUISE_BUILD"}
     done = subprocess.run(
         ["make", *words],
         cwd=ROOT,
-        env={key: value for key, value in os.environ.items() if key not in ours},
+        env={key: value for key, value in os.environ.items() if key not in ours} | env,
         capture_output=True,
         text=True,
     )
@@ -47,6 +47,14 @@ def test_second_make_does_nothing(tmp_path: Path) -> None:
     assert not re.search(r"^  [A-Z]+ ", make(f"BUILD={build}"), re.MULTILINE)
     now = {path: path.stat().st_mtime_ns for path in build.rglob("*") if path.is_file()}
     assert {path.name for path in now if now[path] != times.get(path)} <= {".kernel.lock"}
+
+
+def test_extensions_are_of_an_image_of_their_own(tmp_path: Path) -> None:
+    """guise-kernel stays as it is."""
+    for name in ("guise-kernel", "guise-kernel.debug", ".kernel"):
+        shutil.copy2(BUILD / name, tmp_path)
+    make(f"BUILD={tmp_path}", "EXTENSIONS=pigeon", tmp_path / "guise-kernel")
+    make(f"BUILD={tmp_path}", tmp_path / "guise-kernel", EXTENSIONS="pigeon")
 
 
 def test_libraries_are_replaced_not_written_over(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from topology.process import Process, eventually
 from topology.side import BUILD, GUISE, PYTHON
 
 HOLDER = BUILD / "guise-holder"
-# An image that $GUISE_KERNEL names is mapped from its file, and not from a copy (lib/region/image.c).
+# An image that $GUISE_KERNEL names is mapped from its file, and not from a copy in memory
+# (lib/region/image.c).
 NAMED = os.environ.get("GUISE_KERNEL")
 IMAGE = Path(NAMED) if NAMED else BUILD / "guise-kernel"
 MEMORY = {"guise", "guise-stream"} | (set() if NAMED else {"guise-kernel"})

@@ -82,8 +82,8 @@ def test_congestion_controls_are_not_each_other() -> None:
 
 
 def test_loss_hurts_reno_more_than_bbr() -> None:
-    """What each is for: at 1 % loss and 20 ms, Reno's window collapses and BBR's does not. Of three
-    seeds the one in the middle: Linux 6.1 has losses of its own for each, and Reno may be spared."""
+    """What each is for: at 1 % loss and 20 ms, Reno's window collapses and BBR's does not. The
+    median of three seeds: on Linux 6.1 each has losses of its own, and Reno may be spared."""
     reno, bbr = (
         statistics.median(
             int(summary(transfer(seed, cc, 10 * MEGABYTE, LOSSY))["ns"]) for seed in (6, 7, 8)
