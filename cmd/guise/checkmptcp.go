@@ -20,7 +20,7 @@ import (
 const checkMPTCPProgram = "guise-check-mptcp"
 
 // stackFlags are those of guise run that say what stack to make, and make sense for a check.
-var stackFlags = []string{"link", "ip", "gateway", "dns", "sysctl", "netem", "profile", "user", "served"}
+var stackFlags = []string{"link", "uplink", "ip", "gateway", "dns", "sysctl", "netem", "profile", "user", "served"}
 
 // checkFlags are what guise check-mptcp was asked for.
 type checkFlags struct {
@@ -50,6 +50,7 @@ func newCheckMPTCP() *cobra.Command {
 			"refused, 4 without an answer, 5 when the name is not found, 6 when the connection broke, and 125 when guise\n" +
 			"itself fails.",
 		Example: "  guise check-mptcp www.example.org\n" +
+			"  sudo guise check-mptcp --uplink wlan0 --uplink usb0 www.example.org\n" +
 			"  guise check-mptcp --host www.example.org\n" +
 			"  guise check-mptcp --host --serve 8080\n" +
 			"  guise check-mptcp --stack phone 192.0.2.7:8080",

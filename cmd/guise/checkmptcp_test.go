@@ -55,6 +55,7 @@ func TestCheckMPTCPRefusesWhatDoesNotFitTogether(t *testing.T) {
 		"a b":                          "expected guise check-mptcp HOST[:PORT]",
 		"--host --stack x a":           "expected one of them",
 		"--host --link tap a":          "--link would be of a stack that is made",
+		"--host --uplink x a":          "--uplink would be of a stack that is made",
 		"--stack x --ip 192.0.2.7/8 a": "--ip would be of a stack that is made",
 		"--timeout 0s a":               "--timeout is more than nothing",
 		"--serve a":                    "--serve a: the port is a number",

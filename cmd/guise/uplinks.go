@@ -79,7 +79,7 @@ func (s *settings) prepareHost(stop <-chan os.Signal) (*hostnet.Host, error) {
 	if err := s.planFollow(); err != nil {
 		return nil, err
 	}
-	host, ports, err := hostnet.PrepareUplinks(s.id, s.uplinks)
+	host, ports, err := hostnet.PrepareUplinks(s.id, s.uplinks, holder.AnyEnding)
 	if err == nil && len(ports) > 0 {
 		s.ports = ports
 		for _, setting := range share.StackSettings(ports) {

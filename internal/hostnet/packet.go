@@ -23,14 +23,20 @@ import (
 
 // awaitInterfaces waits while a stack that is ending has an interface, or ports, of these links.
 func awaitInterfaces(links []*plan.Link, ending func() bool) {
+	awaitStacks(ending, func() bool {
+		return slices.ContainsFunc(links, func(l *plan.Link) bool {
+			return hides(l) && (share.CheckOthers(l.Device, l.Ports == "") != nil || share.Taken(l.Ports))
+		})
+	})
+}
+
+// awaitStacks waits while what is wanted is busy, as long as a stack is ending that may have it.
+func awaitStacks(ending, busy func() bool) {
 	// A holder takes a moment to see that its last program has ended.
 	unseen := time.Now().Add(patience / 3)
 	patiently(func() bool {
 		soon := time.Now().Before(unseen) || ending() // before they are looked at, or a stack could end unseen in between
-		busy := slices.ContainsFunc(links, func(l *plan.Link) bool {
-			return hides(l) && (share.CheckOthers(l.Device, l.Ports == "") != nil || share.Taken(l.Ports))
-		})
-		return !busy || !soon
+		return !busy() || !soon
 	})
 }
 

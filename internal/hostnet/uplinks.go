@@ -40,10 +40,15 @@ func MayUplink(uplinks []*plan.Uplink) error {
 }
 
 // PrepareUplinks makes the host ready for a stack with these uplinks. id names the changes. It returns the
-// stack's ports, or none if it shares no address. When it fails, it has undone everything.
-func PrepareUplinks(id string, uplinks []*plan.Uplink) (h *Host, ports share.Ports, err error) {
+// stack's ports, or none if it shares no address. When it fails, it has undone everything. ending reports
+// whether a stack of this user's is ending: its ports are waited for.
+func PrepareUplinks(id string, uplinks []*plan.Uplink, ending func() bool) (h *Host, ports share.Ports, err error) {
 	if err := MayUplink(uplinks); err != nil {
 		return nil, nil, err
+	}
+	want, shares := plan.SharedPorts(uplinks)
+	if len(want) > 0 {
+		awaitStacks(ending, func() bool { return share.Taken(plan.FormatPorts(want)) })
 	}
 	h = &Host{}
 	l, err := journal.Lock()
@@ -57,7 +62,6 @@ func PrepareUplinks(id string, uplinks []*plan.Uplink) (h *Host, ports share.Por
 	if err := l.Save(h.journal); err != nil {
 		return nil, nil, fmt.Errorf("%w; nothing was changed", err)
 	}
-	want, shares := plan.SharedPorts(uplinks)
 	if !shares {
 		return h, nil, nil
 	}

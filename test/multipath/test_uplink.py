@@ -16,7 +16,7 @@ import pytest
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace, Word
 from topology.process import Process, eventually
-from topology.side import GUISE, PYTHON, program
+from topology.side import GUISE, PYTHON, program, wait_until_says
 from topology.uplinks import PORT, SERVER, SERVER6, Uplinks, goes_on
 
 pytestmark = pytest.mark.skipif(
@@ -313,6 +313,20 @@ def test_a_preferred_path_and_a_budget(uplinks: Uplinks) -> None:
             assert backup()["10.88.1.2"]
             eventually(lambda: backup()["10.88.2.2"], "its budget is spent")
             goes_on(client)
+
+
+def test_ports_are_had_by_one_stack_after_the_other(uplinks: Uplinks) -> None:
+    """A program ends a moment before its stack, which gives the ports back."""
+    for _ in range(3):
+        uplinks.run("true", options=("up1,ports=61000-65535", "up2")).expect()
+
+
+def test_the_paths_are_checked(uplinks: Uplinks) -> None:
+    with uplinks.server.start(GUISE, "check-mptcp", "--host", "--serve", PORT) as server:
+        wait_until_says(server, "listening")
+        paths = ["--uplink", "up1", "--uplink", "up2"]
+        checked = uplinks.guise("check-mptcp", *paths, f"{SERVER}:{PORT}").expect()
+    assert "Multipath TCP end to end, over 2 paths" in checked.text, checked
 
 
 BAD = {
