@@ -156,6 +156,15 @@ def test_what_is_no_extension_is_refused(checkout: Checkout) -> None:
     assert not checkout.images()
 
 
+def test_an_extension_for_another_series_is_refused(checkout: Checkout) -> None:
+    config = checkout.root / "extensions/lia/config"
+    config.write_text(f"# Linux 5.10 6.6\n{config.read_text('utf-8')}", "utf-8")
+    done = checkout.make("lia")
+    assert done.returncode == 1
+    assert "lia is for Linux 5.10 6.6, and " in done.stderr
+    assert not checkout.images()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_the_compilers_own_error_is_shown_and_nothing_half_built(checkout: Checkout) -> None:
