@@ -12,7 +12,7 @@ static void print_sentence(void *with, const char *sentence)
 static void print_bytes(FILE *out, const char *what, uint64_t n)
 {
 	if (n < 10000)
-		fprintf(out, ", %s %" PRIu64 " bytes", what, n);
+		fprintf(out, ", %s %" PRIu64 " byte%s", what, n, n == 1 ? "" : "s");
 	else
 		fprintf(out, ", %s %" PRIu64 " kB", what, n / 1000);
 }

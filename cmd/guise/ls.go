@@ -186,14 +186,21 @@ func tabulate(out io.Writer, stacks []listed) error {
 	return table.Flush()
 }
 
+// linkNames are those of l.Links, in their order, and then those of uplinks that have no link.
 func (l listed) linkNames() (names []string) {
-	for _, u := range l.Uplinks {
-		names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.State))
-	}
+	uplinks := slices.Clone(l.Uplinks)
+	named := func(u uplink.Status) string { return fmt.Sprintf("%s (%s)", u.Name, u.State) }
 	for _, link := range l.Links {
-		if !slices.ContainsFunc(l.Uplinks, func(u uplink.Status) bool { return u.Name == link.Name }) {
+		i := slices.IndexFunc(uplinks, func(u uplink.Status) bool { return u.Name == link.Name })
+		if i < 0 {
 			names = append(names, link.Kind+":"+link.Name)
+			continue
 		}
+		names = append(names, named(uplinks[i]))
+		uplinks = slices.Delete(uplinks, i, i+1)
+	}
+	for _, u := range uplinks {
+		names = append(names, named(u))
 	}
 	return names
 }
