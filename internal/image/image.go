@@ -174,7 +174,7 @@ func Choose(extensions []string) (*Image, error) {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	make := fmt.Sprintf("make EXTENSIONS=%q builds one, from extensions/ (docs/extensions.md)", strings.Join(extensions, " "))
+	make := fmt.Sprintf("make EXTENSIONS=%q builds one, from extensions/, and make install installs it (docs/extensions.md)", strings.Join(extensions, " "))
 	if missing := lacking(&Image{Extensions: known}, extensions); len(missing) > 0 {
 		return nil, fmt.Errorf("no kernel image has the extension %s; %s; %s", strings.Join(missing, ", "), has(known), make)
 	}
@@ -187,7 +187,7 @@ func lacking(image *Image, extensions []string) []string {
 
 func has(extensions []string) string {
 	if len(extensions) == 0 {
-		return "it has none"
+		return "there is none"
 	}
 	return "there are " + strings.Join(extensions, ", ")
 }

@@ -86,7 +86,7 @@ func TestMissingExtensionsAreNamed(t *testing.T) {
 	t.Setenv("GUISE_KERNEL", dir+"/guise-kernel-mote")
 	refused("lia", "$GUISE_KERNEL", "no extension lia", "there are mote")
 	t.Setenv("GUISE_KERNEL", dir+"/guise-kernel")
-	refused("lia", "it has none")
+	refused("lia", "there is none")
 	t.Setenv("GUISE_KERNEL", dir+"/guise-holder")
 	refused("lia", "cannot be read")
 	t.Setenv("GUISE_KERNEL", dir+"/nothing")
