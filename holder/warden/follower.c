@@ -5,7 +5,8 @@
  * after them, over the control socket as any client.
  *
  * It is the warden's child, with the warden's rights: it opens devices and asks for addresses, for
- * which the carrier has no rights. It is killed with the warden, and before anything is undone. If
+ * which the carrier has no rights. It ends with the warden, and before anything is undone: when the
+ * carrier has gone it gives back what networks have lent it, for END_NS at most, and is killed. If
  * it ends otherwise it is started again, after a pause that grows while it keeps ending; with exit
  * status 0 it has ended for good.
  *
@@ -38,12 +39,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SLOTS    32
 #define SLOT_FDS 8
 #define TURN     64 /* messages */
 
+#define END_NS        2000000000ull /* to give addresses back to networks */
 #define PAUSE_NS      1000000000ull
 #define PAUSE_MOST_NS (60 * PAUSE_NS)
 #define WELL_NS       PAUSE_MOST_NS /* one that lived so long is started again at once */
@@ -227,9 +230,25 @@ void follower_ended(pid_t pid, int how)
 	f.pause = f.pause * 2 < PAUSE_MOST_NS ? f.pause * 2 : PAUSE_MOST_NS;
 }
 
+/* The carrier has ended: the follower sees that, and ends by itself. */
+static bool ends_by_itself(void)
+{
+	const struct timespec moment = { .tv_nsec = 2000000 };
+	uint64_t deadline = guise_host_now() + END_NS;
+
+	while (!waitpid(f.pid, NULL, WNOHANG)) {
+		if (guise_host_now() > deadline)
+			return false;
+		nanosleep(&moment, NULL);
+	}
+	return true;
+}
+
 void follower_end(void)
 {
 	f.over = true;
+	if (f.pid && ends_by_itself())
+		f.pid = 0;
 	if (f.pid) {
 		kill(f.pid, SIGKILL);
 		while (waitpid(f.pid, NULL, 0) < 0 && errno == EINTR)

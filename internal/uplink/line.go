@@ -110,6 +110,7 @@ type link struct {
 	told      []netip.Addr                 // what it was told last, sorted
 	inherited bool                         // of an earlier follower: it can be taken away, and no more
 	closer    func()                       // closes all that is open for it
+	giveBack  func()                       // to the network: what it has given; or nil
 }
 
 // tell tells the host's side which addresses the stack has.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netns"
@@ -159,7 +160,23 @@ func follow(control string) error {
 		return err
 	}
 	b.begin(f.paths)
-	return f.loop(h, w, b, reports, stack.Ended())
+	if err := f.loop(h, w, b, reports, stack.Ended()); err != nil {
+		return err
+	}
+	f.giveBack()
+	return nil
+}
+
+// giveBack is for the end of the stack: its networks can give its addresses to others. The warden
+// waits a moment for that (holder/warden/follower.c).
+func (f *follower) giveBack() {
+	var all sync.WaitGroup
+	for _, p := range f.paths {
+		if p.link != nil && p.link.giveBack != nil {
+			all.Go(p.link.giveBack)
+		}
+	}
+	all.Wait()
 }
 
 func (f *follower) names() (names []string) {

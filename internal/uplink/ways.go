@@ -131,7 +131,9 @@ func (w *ways) openOwn(p *path) (*link, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	states := port.FollowApart(ctx, lease.Want{Name: p.Name, IPv4: true, IPv6: true, LinkLocal: d.LinkLocal, Identity: who[:], Secret: who[:]})
+	over := make(chan struct{})
 	go func() {
+		defer close(over)
 		for s := range states {
 			w.lock.Lock()
 			w.states[k] = s
@@ -139,6 +141,10 @@ func (w *ways) openOwn(p *path) (*link, error) {
 			poke(w.changed)
 		}
 	}()
+	k.giveBack = func() {
+		cancel()
+		<-over
+	}
 	k.closer = func() {
 		cancel()
 		d.Close()

@@ -105,6 +105,25 @@ def test_name_servers_of_ipv6_networks(own6: Uplinks) -> None:
         sleeper.stop()
 
 
+def test_addresses_are_given_back_when_the_stack_ends(own: Uplinks, tmp_path: Path) -> None:
+    """However it ends; what the follower itself is killed with goes on with the same addresses."""
+
+    def lent() -> list[str]:
+        return [line for n in (1, 2) for line in (tmp_path / f"leases{n}").read_text().splitlines()]
+
+    with own.start("sleep", "1000", options=OWN) as sleeper:
+        eventually(lambda: own.far.processes("sleep"), "the program has begun")
+        eventually(lambda: len(lent()) == 2, "each network has lent an address")
+        own.wait_until(up1="usable", up2="usable")
+        first = follower(own)
+        os.kill(first, signal.SIGKILL)
+        eventually(lambda: followers(own) not in ([], [first]), "it is started again")
+        own.wait_until(up1="usable", up2="usable")
+        assert len(lent()) == 2
+        sleeper.stop()
+    eventually(lambda: not lent(), "they are given back")
+
+
 def test_with_an_uplink_that_is_shared_the_hosts_are_asked(own: Uplinks) -> None:
     with own.start("sleep", "1000", options=("up1,own", "up2")) as sleeper:
         eventually(lambda: own.guise("ls", "--json").text.count('"state"') >= 2, "it has begun")
@@ -113,12 +132,16 @@ def test_with_an_uplink_that_is_shared_the_hosts_are_asked(own: Uplinks) -> None
         sleeper.stop()
 
 
-def follower(uplinks: Uplinks) -> int:
-    [found] = [
+def followers(uplinks: Uplinks) -> list[int]:
+    return [
         pid
         for pid in uplinks.far.processes("guise")
         if b"follow-uplinks" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
+
+
+def follower(uplinks: Uplinks) -> int:
+    [found] = followers(uplinks)
     return found
 
 
