@@ -39,6 +39,7 @@ struct plan {
 	struct {
 		const char *program; /* NULL: none */
 		int config, report;
+		int opener; /* what opens uplinks for a user without rights; -1: none */
 	} follow; /* what follows the host's interfaces; warden/follower.c */
 
 	struct guise_stack *s;   /* once booted */

@@ -102,7 +102,7 @@ func TestTwoStacksGetPortsOfTheirOwnAndGiveThemBack(t *testing.T) {
 	if err := errors.Join(e1, e2); err != nil {
 		t.Fatal(err)
 	}
-	if a.String() != "61440-65535" || len(a.Both(b)) > 0 || b.Count() != defaultPorts {
+	if a.String() != "61440-65535" || len(a.Both(b)) > 0 || b.Count() != DefaultPorts {
 		t.Errorf("%s and %s", a, b)
 	}
 	for _, n := range []*notes{first, second} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"guise/internal/hostnet/access"
@@ -21,9 +22,9 @@ import (
 // binds one of these ports itself is not stopped; what it would receive goes to the stack.
 
 const (
-	// defaultPorts is the number of ports that are taken if the user names none. TIME_WAIT keeps a
+	// DefaultPorts is the number of ports that are taken, at most, if the user names none. TIME_WAIT keeps a
 	// port for a minute where a peer's address and port are the same.
-	defaultPorts = 4096
+	DefaultPorts = 4096
 	// leastDefault is how many of them there must be.
 	leastDefault = 1024
 	// leastNamed is what the longest range that the user names must have: connections take their
@@ -36,6 +37,8 @@ const (
 const (
 	rangeKey    = "net/ipv4/ip_local_port_range"
 	reservedKey = journal.ReservedPorts
+	// privilegedKey has the first port that every user may have.
+	privilegedKey = "net/ipv4/ip_unprivileged_port_start"
 )
 
 // A Journal is where changes of the host are noted before they are made. Its folder is locked.
@@ -123,6 +126,35 @@ func Taken(want string) bool {
 	return errors.Join(err, e) == nil && len(chosen.Both(taken)) > 0
 }
 
+// CheckFree refuses ports that are in the host's list already, or that not every user may have.
+func CheckFree(want string) error { return checkFree(sysctl.Host, want) }
+
+func checkFree(s sysctl.Directory, want string) error {
+	chosen, err := ParsePorts(want)
+	if err != nil {
+		return access.Refuse("%w", err)
+	}
+	_, taken, err := hostPorts(s)
+	if err != nil {
+		return err
+	}
+	if both := chosen.Both(taken); len(both) > 0 {
+		return access.Refuse("ports %s are reserved on the host already; choose others, or leave ports= out for a range that is free", both)
+	}
+	text, err := s.Read(privilegedKey)
+	if err != nil {
+		return fmt.Errorf("cannot read which ports every user may have: %w", err)
+	}
+	least, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return fmt.Errorf("%s is %q: %w", privilegedKey, text, err)
+	}
+	if least = max(least, 1024); len(chosen) > 0 && int(chosen[0].First) < least {
+		return access.Refuse("port %d is below %d, and not every user may have it", chosen[0].First, least)
+	}
+	return nil
+}
+
 // hostPorts returns the range from which the host chooses ports, and the ports that it never chooses.
 func hostPorts(s sysctl.Directory) (own, taken Ports, err error) {
 	text, e1 := s.Read(rangeKey)
@@ -141,7 +173,7 @@ func hostPorts(s sysctl.Directory) (own, taken Ports, err error) {
 // choose finds ports above the host's range, or else at its end.
 func choose(own, taken Ports) (Ports, error) {
 	if free := above(own[0].Last).Without(taken); free.Count() >= leastDefault {
-		return free.last(defaultPorts), nil
+		return free.last(DefaultPorts), nil
 	}
 	free := own.Without(taken)
 	if free.Count() < leastDefault+leastHost {
@@ -149,7 +181,7 @@ func choose(own, taken Ports) (Ports, error) {
 			"of them and leaves %d. A smaller range of the host makes room (sysctl net.ipv4.ip_local_port_range)",
 			own, free.Count(), leastDefault, leastHost)
 	}
-	return free.last(min(defaultPorts, free.Count()-leastHost)), nil
+	return free.last(min(DefaultPorts, free.Count()-leastHost)), nil
 }
 
 // named checks the ports that the user has named.
