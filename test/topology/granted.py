@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A machine on which root has set up uplinks for a user, with the server of topology/uplinks.py behind
-them. No systemd runs there: the service gets its socket from the test, as the units say.
+"""A machine on which root has set up uplinks for a user, with the server of topology/uplinks.py
+behind them. No systemd runs there: the service gets its socket from the test, as the units say.
 
         machine: up1, up2 ──s1, s2── server
 """
@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Unpack
 
-from topology.namespace import Namespace, Word
+from topology.namespace import Word
 from topology.private import Machine, as_user
-from topology.process import Finished, Process, eventually
+from topology.process import Finished, How, Process, eventually
 from topology.side import GUISE, PYTHON
 from topology.uplinks import Uplinks
 
@@ -56,9 +57,15 @@ class Granted(Uplinks):
     def guise(self, *words: Word) -> Finished:
         return self.user(GUISE, *words)
 
-    def begin(self, *command: Word, options: tuple[str, ...] = ("up1", "up2")) -> Process:
+    def start(
+        self, *command: Word, options: tuple[str, ...] = ("up1", "up2"), **how: Unpack[How]
+    ) -> Process:
         """A program of the user's on a stack with these uplinks."""
-        return self.machine.start(*as_user(self.uid, *self.words(*command, options=options)))
+        words = as_user(self.uid, *self.words(*command, options=options))
+        return self.machine.start(*words, **how)
+
+    def run(self, *command: Word, options: tuple[str, ...] = ("up1", "up2")) -> Finished:
+        return self.user(*self.words(*command, options=options))
 
     def unit(self, kind: str, key: str) -> str:
         text = self.machine.shell(f"cat /etc/systemd/system/guise-uplink-{self.uid}.{kind}")
@@ -87,9 +94,7 @@ class Granted(Uplinks):
     def host(self) -> str:
         """All that the service changes."""
         return self.machine.shell(
-            "nft list ruleset; ip -br link | cut -d' ' -f1; tc qdisc show | grep -v noqueue; "
+            "nft list ruleset; ip -br link | cut -d' ' -f1 | cut -d@ -f1 | sort; "
+            "tc qdisc show | grep -v noqueue; "
             "cat /proc/sys/net/ipv4/ip_local_reserved_ports; ls /run/guise 2>&1 || :"
         )
-
-
-__all__ = ["Granted", "Namespace"]

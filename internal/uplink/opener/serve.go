@@ -5,7 +5,6 @@ package opener
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -208,9 +207,6 @@ func (k *stack) run() {
 		// Descriptors that come along are closed by the kernel: there is no room for them.
 		n, err := k.conn.Read(buffer)
 		if err != nil || n == 0 {
-			if err != nil && !errors.Is(err, io.EOF) && k.host == nil {
-				k.say("a connection ended without a request for ports: %v", err)
-			}
 			return
 		}
 		now := time.Now()
