@@ -25,7 +25,8 @@
 // What it believes of the user: nothing. It opens no path that a request names. Names are those of
 // /etc/guise/uplinks, which is read for each "open", addresses those of the host, ports at least 1024, not
 // reserved and not in use. A user has mostStacks stacks with mostPorts ports, and makes perSecond
-// requests; each answer has a deadline, and so has the first request.
+// requests, and fewer that are refused ports, for which the lock of root's journals is taken; each answer
+// has a deadline, and so has the first request.
 //
 // When the connection ends, however that happens, all that was made for it goes: taps, whoever has their
 // descriptors, tables, and the reservation of the ports. If the service is killed, tables end with it, and
@@ -59,8 +60,10 @@ const (
 	mostPorts       = 16384
 	mostTaps        = 8 // of a stack
 
-	perSecond = 50 // requests of a stack
+	perSecond = 50 // requests of a user
 	burst     = 200
+
+	refusedPause = 100 * time.Millisecond // after a request for ports that was refused
 
 	firstTime  = 10 * time.Second // until a connection is a stack's
 	answerTime = 5 * time.Second

@@ -32,9 +32,12 @@ type server struct {
 
 	lock        sync.Mutex
 	connections map[*stack]bool
-	stacks      int // those that have ports
-	ports       int // of these
+	stacks      int       // those that have ports
+	ports       int       // of these
+	next        time.Time // of requests: see pace
 	all         sync.WaitGroup
+
+	reserving sync.Mutex // one at a time asks for ports
 }
 
 // stack is a connection.
@@ -201,7 +204,6 @@ func (s *server) say(format string, args ...any) {
 func (k *stack) run() {
 	defer k.end()
 	k.conn.SetReadDeadline(time.Now().Add(firstTime))
-	tokens, last := float64(burst), time.Now()
 	buffer := make([]byte, mostMessage+1)
 	for {
 		// Descriptors that come along are closed by the kernel: there is no room for them.
@@ -209,11 +211,7 @@ func (k *stack) run() {
 		if err != nil || n == 0 {
 			return
 		}
-		now := time.Now()
-		tokens = min(burst, tokens+now.Sub(last).Seconds()*perSecond) - 1
-		if last = now; tokens < 0 {
-			time.Sleep(time.Second / perSecond)
-		}
+		k.pace()
 		r, err := parse(buffer[:n])
 		if r.seq == 0 {
 			return
@@ -242,12 +240,30 @@ func (k *stack) run() {
 	}
 }
 
+// pace waits until it is the turn of one more request: each has a moment of its own, and some may be early.
+func (s *server) pace() {
+	const each = time.Second / perSecond
+	s.lock.Lock()
+	now := time.Now()
+	if early := now.Add(-burst * each); s.next.Before(early) {
+		s.next = early
+	}
+	s.next = s.next.Add(each)
+	wait := s.next.Sub(now)
+	s.lock.Unlock()
+	time.Sleep(wait)
+}
+
 // do does what a request asks for.
 func (k *stack) do(r request) (answer string, file *os.File, err error) {
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	if r.verb == verbPorts {
-		answer, err = k.reserve(r.ports)
+		k.reserving.Lock()
+		defer k.reserving.Unlock()
+		if answer, err = k.reserve(r.ports); err != nil {
+			time.Sleep(refusedPause)
+		}
 		return answer, nil, err
 	}
 	if k.host == nil {
