@@ -33,7 +33,8 @@ static int follow(char **argv)
 	int end[2], fds[9];
 
 	if (pread(CONFIG, what, sizeof(what) - 1, 0) < 0 ||
-	    pread(OPENER, opener, sizeof(opener), 0) != 6 || memcmp(opener, "opener", 6) || strcmp(argv[2], "/run/x/1.sock"))
+	    pread(OPENER, opener, sizeof(opener), 0) != 6 || memcmp(opener, "opener", 6) ||
+	    strcmp(argv[2], "/run/x/1.sock"))
 		return 1;
 	if (!strcmp(what, "hand")) {
 		dprintf(REPORT, "begun\n");

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -237,6 +238,37 @@ def test_what_is_set_up_is_listed_changed_and_undone(granted: Granted) -> None:
     granted.setup("--undo").expect()
     assert machine.state() == before
     assert "nothing is set up" in granted.setup("--undo").expect().text
+
+
+def test_without_systemd_an_init_script_runs_the_service(granted: Granted) -> None:
+    granted.machine.shell(
+        "rm -r /run/systemd; mkdir -p /etc/init.d; ln -s /bin/true /run/bin/update-rc.d"
+    )
+    before = granted.host()
+    granted.setup(*BOTH).expect()
+    try:
+        eventually(lambda: "up1 and up2" in granted.guise("doctor").text, "the service runs")
+        # A second one for a further interface; the first goes on.
+        granted.setup("--uplink", "cable").expect()
+        with Transfer(granted) as client:
+            eventually(lambda: len(granted.subflows()) == 2, "both paths")
+            goes_on(client)
+        eventually(lambda: not granted.far.processes("guise-holder"), "the holder has ended")
+        eventually(lambda: granted.host() == before, "nothing is left")
+    finally:
+        granted.setup("--undo").expect()
+    assert not granted.far.processes("guise")
+    assert granted.machine.run("ls", "/run/guise-uplink", "/etc/init.d/guise-uplink").status
+    assert granted.host() == before
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
+def test_the_units_are_what_systemd_expects(granted: Granted) -> None:
+    granted.setup(*BOTH).expect()
+    for kind in "socket", "service":
+        unit = f"/etc/systemd/system/guise-uplink-{ALICE}.{kind}"
+        done = granted.machine.run("systemd-analyze", "verify", unit).expect()
+        assert "guise" not in done.text + done.errors, done
 
 
 def test_what_cannot_be_set_up_is_refused(granted: Granted) -> None:

@@ -81,7 +81,12 @@ class Granted(Uplinks):
     def service(self) -> Iterator[Process]:
         """The service, as systemd starts it when somebody connects."""
         socket = [self.socket, self.unit("socket", "SocketUser"), self.unit("socket", "SocketMode")]
-        command = self.unit("service", "ExecStart").split()
+        kept = "".join(
+            f",+{name.removeprefix('CAP_').lower()}"
+            for name in self.unit("service", "CapabilityBoundingSet").split()
+        )
+        command = ["/usr/bin/setpriv", "--no-new-privs", f"--bounding-set=-all{kept}"]
+        command += self.unit("service", "ExecStart").split()
         with self.machine.start(PYTHON, "-c", SYSTEMD, *socket, *command) as service:
             eventually(
                 lambda: self.machine.run("test", "-S", socket[0]).status == 0, "the socket is there"

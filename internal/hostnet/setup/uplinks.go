@@ -65,7 +65,7 @@ ExecStart=%[2]s %[3]s %[1]d
 CapabilityBoundingSet=CAP_NET_ADMIN CAP_BPF
 NoNewPrivileges=yes
 ProtectSystem=full
-ProtectHome=yes
+ProtectHome=read-only
 PrivateTmp=yes
 DevicePolicy=closed
 DeviceAllow=/dev/net/tun rw
@@ -239,8 +239,9 @@ func (s *Setup) removeUplinks(before, after []opener.Allowed) error {
 			try(s.command("update-rc.d", "guise-uplink", "remove"))
 		}
 	}
-	if !s.DryRun {
-		os.Remove(directory) // fails if there are other files in it
+	if !s.DryRun { // these fail if there are other files in them
+		os.Remove(directory)
+		os.Remove(opener.Folder)
 	}
 	return errors.Join(failed...)
 }
