@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The follower: a program of the plan ("follow PROGRAM fd=CONFIG fd=REPORT [fd=OPENER]") that the
- * warden keeps running beside the stack. It watches the host's interfaces, and has the carrier change the stack
- * after them, over the control socket as any client.
+ * warden keeps running beside the stack. It watches the host's interfaces, and has the carrier
+ * change the stack after them, over the control socket as any client.
  *
  * It is the warden's child, with the warden's rights: it opens devices and asks for addresses, for
  * which the carrier has no rights. It is killed with the warden, and before anything is undone. If

@@ -76,7 +76,8 @@ class Machine:
         return run(self.command(*words), cwd="/")
 
     def start(self, *words: Word, **how: Unpack[How]) -> Process:
-        return Process(self.command(*words), cwd="/", **how)
+        how["cwd"] = "/"
+        return Process(self.command(*words), **how)
 
     def shell(self, script: str) -> str:
         return self.run("sh", "-c", script).expect().text

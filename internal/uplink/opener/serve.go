@@ -44,11 +44,11 @@ type server struct {
 type stack struct {
 	*server
 	conn *net.UnixConn
-	id   string
+
+	host  *hostnet.Host // nil: it has no ports yet
+	ports share.Ports
 
 	lock   sync.Mutex // of what follows; the goroutine that hears of addresses uses it, too
-	host   *hostnet.Host
-	ports  share.Ports
 	taps   map[string]*opened
 	number int // of taps that were opened
 }
@@ -256,8 +256,6 @@ func (s *server) pace() {
 
 // do does what a request asks for.
 func (k *stack) do(r request) (answer string, file *os.File, err error) {
-	k.lock.Lock()
-	defer k.lock.Unlock()
 	if r.verb == verbPorts {
 		k.reserving.Lock()
 		defer k.reserving.Unlock()
@@ -269,6 +267,8 @@ func (k *stack) do(r request) (answer string, file *os.File, err error) {
 	if k.host == nil {
 		return "", nil, errors.New("expected a request for ports first")
 	}
+	k.lock.Lock()
+	defer k.lock.Unlock()
 	if r.verb == verbOpen {
 		return k.open(r.name)
 	}
