@@ -17,6 +17,7 @@ from topology.granted import INSTALLED, Granted
 from topology.namespace import Namespace
 from topology.private import Machine, as_user
 from topology.process import eventually
+from topology.shared import MODEM, MODEM6, modem
 from topology.side import GUISE, PYTHON, program, wait_until_says
 from topology.uplinks import FAULTS, PORT, SEND, SERVER, SERVER6, Transfer, Uplinks, goes_on
 
@@ -120,6 +121,24 @@ def test_a_users_connection_uses_both(served: Granted, address: str) -> None:
         eventually(lambda: served.subflows() == both, "a subflow on each path")
         assert served.states() == {"up1": "usable", "up2": "usable"}
         goes_on(client)
+
+
+@pytest.mark.parametrize("address", [f"{MODEM}.2", f"{MODEM6}:2"])
+def test_a_users_uplink_may_be_a_modem(granted: Granted, address: str) -> None:
+    """An interface whose packets have no Ethernet header."""
+    granted.setup("--uplink", "rmnet0", "--uplink", "up1").expect()
+    with granted.service(), modem(granted.far, granted.server):
+        before = granted.host()
+        with Transfer(granted, address, "rmnet0", "up1") as client:
+            assert granted.states() == {"rmnet0": "usable", "up1": "usable"}
+            goes_on(client)
+            ping = granted.user(
+                GUISE, "exec", str(granted.stack()["stack"]), "--",
+                "ping", "-c3", "-i0.1", "-W30", address,
+            )  # fmt: skip
+            assert " 0% packet loss" in ping.text, ping
+        eventually(lambda: not granted.far.processes("guise-holder"), "the holder has ended")
+        eventually(lambda: granted.host() == before, "nothing is left")
 
 
 @pytest.mark.parametrize("fault", FAULTS)

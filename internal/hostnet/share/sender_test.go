@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maySend is the decision of sender.go in plain Go. mac nil: p has no Ethernet header, and begins with the
-// IP header of that protocol.
+// maySend is the decision of sender.go in plain Go. mac nil: the interface has no Ethernet header, and that
+// of the frame only says which protocol it is.
 func maySend(frame []byte, mac net.HardwareAddr) bool {
-	if len(frame) < 14 || !slices.Equal(frame[6:12], mac) {
+	if len(frame) < 14 || mac != nil && !slices.Equal(frame[6:12], mac) {
 		return false
 	}
 	p := frame[14:]
@@ -28,7 +28,7 @@ func maySend(frame []byte, mac net.HardwareAddr) bool {
 	case 0x86dd:
 		return maySend6(p, mac)
 	case 0x0806:
-		return len(p) >= 28 && slices.Equal(p[:8], []byte{0, 1, 8, 0, 6, 4, 0, 1}) && slices.Equal(p[8:14], mac) && slices.Equal(p[14:18], testFour.AsSlice())
+		return mac != nil && len(p) >= 28 && slices.Equal(p[:8], []byte{0, 1, 8, 0, 6, 4, 0, 1}) && slices.Equal(p[8:14], mac) && slices.Equal(p[14:18], testFour.AsSlice())
 	}
 	return false
 }
@@ -75,7 +75,7 @@ func maySend6(p []byte, mac net.HardwareAddr) bool {
 	case len(t) < 8:
 		return false
 	case t[0] == 135:
-		return whole && binary.BigEndian.Uint16(p[4:]) == 32 && len(t) >= 32 && t[24] == 1 && t[25] == 1 && slices.Equal(t[26:32], mac)
+		return mac != nil && whole && binary.BigEndian.Uint16(p[4:]) == 32 && len(t) >= 32 && t[24] == 1 && t[25] == 1 && slices.Equal(t[26:32], mac)
 	case t[0] == 128:
 		return testPorts.Contains(binary.BigEndian.Uint16(t[4:]))
 	case t[0] >= 1 && t[0] <= 4:
@@ -160,12 +160,12 @@ func makeSent(r *rand.Rand) []byte {
 	return slices.Concat(frame, []byte{8, 0}, header(six, protocol, fragment, address(six), peer(six), payload))
 }
 
-func testSender(t testing.TB) *filter {
+func testSender(t testing.TB, mac net.HardwareAddr) *filter {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: loading a filter takes root")
 	}
-	f, err := newSender(loopback, testMAC)
+	f, err := newSender(loopback, mac)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,28 +194,30 @@ func (f *filter) sends(t testing.TB, frame []byte, expected bool) bool {
 }
 
 func TestTheSenderPassesWhatIsTheStacks(t *testing.T) {
-	f := testSender(t)
-	r := rand.New(rand.NewPCG(7, 8))
-	passed := map[bool]int{}
-	for i := range 40000 {
-		frame := makeSent(r)
-		if i%2 == 1 {
-			frame = damage(r, frame)
+	for _, mac := range []net.HardwareAddr{testMAC, nil} {
+		f := testSender(t, mac)
+		r := rand.New(rand.NewPCG(7, 8))
+		passed := map[bool]int{}
+		for i := range 40000 {
+			frame := makeSent(r)
+			if i%2 == 1 {
+				frame = damage(r, frame)
+			}
+			want := maySend(frame, mac)
+			if got := f.sends(t, frame, want); got != want {
+				t.Fatalf("frame %d, of %v: sends %v, expected %v\n% x", i, mac, got, want, frame)
+			}
+			passed[want]++
 		}
-		want := maySend(frame, testMAC)
-		if got := f.sends(t, frame, want); got != want {
-			t.Fatalf("frame %d: sends %v, expected %v\n% x", i, got, want, frame)
+		if passed[true] < 4000 || passed[false] < 4000 {
+			t.Errorf("%v: they are no test", passed)
 		}
-		passed[want]++
-	}
-	if passed[true] < 4000 || passed[false] < 4000 {
-		t.Errorf("%v: they are no test", passed)
 	}
 }
 
 // Received frames are mostly what a stack must not send.
 func FuzzSender(f *testing.F) {
-	sender := testSender(f)
+	sender := testSender(f, testMAC)
 	r := rand.New(rand.NewPCG(9, 10))
 	for range 200 {
 		f.Add(makeSent(r))

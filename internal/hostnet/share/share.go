@@ -14,7 +14,8 @@
 //
 // Limits. A program of the stack that binds another port receives nothing over the interface;
 // within the stack, it is reached. That is why bind() does not refuse it. Multicast and broadcast
-// go to the host alone. A member can send whatever it likes on the interface: it has the socket.
+// go to the host alone. A member can send whatever it likes, on any interface of the host: it has the
+// socket, and the kernel asks for no right beyond that. For users without rights there is the tap (tap.go).
 package share
 
 import (

@@ -212,6 +212,19 @@ func TestTheDescriptorOfATapGivesNoMore(t *testing.T) {
 			}
 		}
 	}
+	// Another MAC address of the tap, or another owner, changes nothing about what is sent.
+	request, _ := unix.NewIfreq("")
+	if err := unix.IoctlIfreq(int(s.File.Fd()), unix.TUNGETIFF, request); err != nil {
+		t.Fatal(err)
+	}
+	foreign := slices.Concat(good[:6], []byte{2, 0, 0, 0, 0, 5}, good[12:])
+	nettest.Run(t, "ip", "link", "set", request.Name(), "address", "02:00:00:00:00:05")
+	if err := errors.Join(unix.IoctlSetInt(int(s.File.Fd()), unix.TUNSETOWNER, 1000), s.send(foreign), s.send(good)); err != nil {
+		t.Fatal(err)
+	}
+	if got := arrivals(t, wire, good); len(got) != 0 {
+		t.Errorf("went out: % x", got)
+	}
 	// It stays, without use, if its owner says so; Close removes it all the same.
 	if err := unix.IoctlSetInt(int(s.File.Fd()), unix.TUNSETPERSIST, 1); err != nil {
 		t.Fatal(err)
