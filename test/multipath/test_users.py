@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -169,6 +170,24 @@ def test_the_host_keeps_its_own_connections_beside_a_users(served: Granted) -> N
         goes_on(client)
 
 
+def test_a_user_has_several_stacks_beside_each_other_and_beside_roots(served: Granted) -> None:
+    with contextlib.ExitStack() as all_of_them:
+        all_of_them.enter_context(served.serve())
+        clients = [
+            all_of_them.enter_context(served.start(*SEND, SERVER, PORT, stdin=subprocess.PIPE))
+            for _ in range(3)
+        ]
+        root = served.machine.start(*served.words(*SEND, SERVER, PORT), stdin=subprocess.PIPE)
+        clients.append(all_of_them.enter_context(root))
+        for client in clients:
+            goes_on(client)
+        for client in clients:  # each goes on while the others end
+            goes_on(client)
+            assert client.stdin
+            client.stdin.close()
+            assert client.finish().expect().text.splitlines()[-1] == "right"
+
+
 @pytest.mark.parametrize("which", ["follower", "all"])
 def test_a_users_stack_that_is_killed_leaves_nothing(served: Granted, which: str) -> None:
     with served.serve(), served.start(*SEND, SERVER, PORT, stdin=subprocess.PIPE) as client:
@@ -207,6 +226,16 @@ def test_what_a_killed_service_leaves_the_next_one_undoes(granted: Granted) -> N
             assert "table" not in granted.machine.shell("nft list ruleset")
         eventually(lambda: not granted.far.processes("guise-holder"), "the holder has ended")
         assert granted.reserved()
+    granted.machine.shell(f"rm {granted.socket}")
+    stay = as_user(ALICE, PYTHON, program("opener.py"), granted.socket, "stay", "up1")
+    with (
+        granted.service() as service,
+        granted.machine.start(*stay, stdin=subprocess.PIPE) as client,
+    ):
+        wait_until_says(client, "stays")
+        os.kill(service.pid, signal.SIGKILL)
+        client.stop()
+        assert "guise-p" in granted.host()
     granted.machine.shell(f"rm {granted.socket}")
     with granted.service():
         eventually(lambda: granted.host() == before, "the next one has undone it")

@@ -4,13 +4,19 @@
 opener.py PATH say REQUEST...   each as a packet, with \\xHH for a byte; prints the answers
 opener.py PATH many N           so many connections at once, each of a stack; prints the answers
 opener.py PATH hold IFNAME A... a tap with these addresses, until its input ends
+opener.py PATH stay IFNAME      a tap that is to stay (TUNSETPERSIST), likewise
 opener.py PATH silent           a connection that says nothing; prints when it ended"""
 
 from __future__ import annotations
 
 import array
+import fcntl
 import socket
 import sys
+
+TUNSETPERSIST = 0x400454CB
+
+taps = array.array("i")
 
 
 def connect(path: str) -> socket.socket:
@@ -30,7 +36,7 @@ def ask(s: socket.socket, request: bytes) -> str:
     except OSError as error:
         return str(error)
     for _, _, data in controls:
-        array.array("i").frombytes(data)
+        taps.frombytes(data)
         answer += b" and a descriptor"
     return answer.decode() or "ended"
 
@@ -55,6 +61,12 @@ def main(path: str, what: str, *words: str) -> None:
         print(ask(s, b"1 ports"))
         print(ask(s, f"2 open {words[0]}".encode()))
         print(ask(s, f"3 addresses {' '.join(words)}".encode()), flush=True)
+        sys.stdin.read()
+    elif what == "stay":
+        s = connect(path)
+        print(ask(s, b"1 ports"), ask(s, f"2 open {words[0]}".encode()))
+        fcntl.ioctl(taps[0], TUNSETPERSIST, 1)
+        print("stays", flush=True)
         sys.stdin.read()
     elif what == "silent":
         print("ended" if not connect(path).recv(1) else "?")

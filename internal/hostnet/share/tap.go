@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -44,7 +45,8 @@ type Tap struct {
 const tapName = tap.Prefix + "-p%d"
 
 // OpenTap opens an interface for a stack with these ports, and no address yet. table is the name of its
-// table. What it makes ends with the process, except that who has a tap can make it stay without use.
+// table, and the alias of the tap. What it makes ends with the process, except that who has a tap can make
+// it stay, without use: RemoveTaps.
 func OpenTap(device string, ports Ports, table string) (*Tap, error) {
 	link, err := netlink.LinkByName(device)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -105,7 +107,7 @@ func (t *Tap) open(link netlink.Link, ports Ports, table string) error {
 			return err
 		}
 	}
-	if err := errors.Join(netlink.LinkSetARPOff(device), netlink.LinkSetMTU(device, link.Attrs().MTU), netlink.LinkSetUp(device)); err != nil {
+	if err := errors.Join(netlink.LinkSetAlias(device, table), netlink.LinkSetARPOff(device), netlink.LinkSetMTU(device, link.Attrs().MTU), netlink.LinkSetUp(device)); err != nil {
 		return fmt.Errorf("cannot set up %s: %w", request.Name(), err)
 	}
 	if t.table, err = newTable(table); err != nil {
@@ -134,6 +136,21 @@ func (t *Tap) Close() error {
 	}
 	if t.filter != nil {
 		t.filter.close()
+	}
+	return errors.Join(failed...)
+}
+
+// RemoveTaps removes those whose alias begins so, after a process that could not.
+func RemoveTaps(alias string) error {
+	links, err := netlink.LinkList()
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return fmt.Errorf("cannot list the host's interfaces: %w", err)
+	}
+	var failed []error
+	for _, l := range links {
+		if l.Type() == "tuntap" && strings.HasPrefix(l.Attrs().Alias, alias) {
+			failed = append(failed, netlink.LinkDel(l))
+		}
 	}
 	return errors.Join(failed...)
 }

@@ -31,7 +31,7 @@
 // When the connection ends, however that happens, all that was made for it goes: taps, whoever has their
 // descriptors, tables, and the reservation of the ports. If the service is killed, tables end with it, and
 // what is written to a tap goes nowhere (share/sender.go); the reservation is taken back by the next
-// service of that user, or the next guise command of root.
+// service of that user, or the next guise command of root, and a tap that its user made stay by the former.
 package opener
 
 import (

@@ -181,6 +181,9 @@ func (s *server) base() string { return fmt.Sprintf("uplink_%d", s.uid) }
 
 // sweep undoes what an earlier service of this user could not.
 func (s *server) sweep() {
+	if err := share.RemoveTaps("guise_" + s.base() + "_"); err != nil {
+		s.say("%v", err)
+	}
 	l, err := journal.LockExisting(journal.Directory())
 	if err != nil {
 		return
