@@ -57,13 +57,12 @@ func PrepareUplinks(id string, uplinks []*plan.Uplink) (h *Host, ports share.Por
 	return reservePorts(id, plan.FormatPorts(want), shares, false)
 }
 
-// ReservePorts reserves ports for a stack of a user who has no rights of his own, "" for any. None that is
-// reserved already is taken, whoever reserved it, and none below those that every user may have.
+// ReservePorts reserves ports for a stack of a user who has no rights for that (share.ReserveForUser).
 func ReservePorts(id, want string) (*Host, share.Ports, error) {
 	return reservePorts(id, want, true, true)
 }
 
-func reservePorts(id, want string, shares, free bool) (h *Host, ports share.Ports, err error) {
+func reservePorts(id, want string, shares, user bool) (h *Host, ports share.Ports, err error) {
 	h = &Host{}
 	l, err := journal.Lock()
 	if err != nil {
@@ -79,12 +78,11 @@ func reservePorts(id, want string, shares, free bool) (h *Host, ports share.Port
 	if !shares {
 		return h, nil, nil
 	}
-	if free {
-		err = share.CheckFree(want)
+	noted, take := share.Noted{Folder: l, Journal: h.journal}, share.Reserve
+	if user {
+		take = share.ReserveForUser
 	}
-	if err == nil {
-		ports, err = share.Reserve(share.Noted{Folder: l, Journal: h.journal}, want)
-	}
+	ports, err = take(noted, want)
 	if err != nil {
 		return nil, nil, errors.Join(err, undo(l, h.journal))
 	}

@@ -5,6 +5,8 @@ package share
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,33 +128,70 @@ func Taken(want string) bool {
 	return errors.Join(err, e) == nil && len(chosen.Both(taken)) > 0
 }
 
-// CheckFree refuses ports that are in the host's list already, or that not every user may have.
-func CheckFree(want string) error { return checkFree(sysctl.Host, want) }
+// ReserveForUser is Reserve for a stack of a user who has no rights of its own: none of the ports is in the
+// host's list already, and every user may have them.
+//
+// Where the host forwards, it may translate: then ports of its own range are also those from which others
+// connect through it, whatever the list says, and what is for them would come to the stack. So there the
+// stack has none of that range, and no more than it needs of what is above.
+func ReserveForUser(j Journal, want string) (Ports, error) {
+	return reserveForUser(sysctl.Host, j, want, used)
+}
 
-func checkFree(s sysctl.Directory, want string) error {
+func reserveForUser(s sysctl.Directory, j Journal, want string, used func(Ports) ([]use, error)) (Ports, error) {
+	own, taken, err := hostPorts(s)
+	if err != nil {
+		return nil, err
+	}
+	if want == "" && forwards(s) {
+		free := above(own[0].Last).Without(taken)
+		uses, err := used(free)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range uses {
+			free = free.Without(Ports{{u.port, u.port}})
+		}
+		if free.Count() < leastDefault {
+			return nil, access.Refuse("the host forwards packets of others, and has no room for a stack's ports above those that it chooses "+
+				"for them (%s): %d are free, and a stack takes %d; a smaller range of the host makes room "+
+				"(sysctl net.ipv4.ip_local_port_range)", own, free.Count(), leastDefault)
+		}
+		want = free.last(leastDefault).String()
+	}
 	chosen, err := ParsePorts(want)
 	if err != nil {
-		return access.Refuse("%w", err)
-	}
-	_, taken, err := hostPorts(s)
-	if err != nil {
-		return err
-	}
-	if both := chosen.Both(taken); len(both) > 0 {
-		return access.Refuse("ports %s are reserved on the host already; choose others, or leave ports= out for a range that is free", both)
+		return nil, access.Refuse("%w", err)
 	}
 	text, err := s.Read(privilegedKey)
 	if err != nil {
-		return fmt.Errorf("cannot read which ports every user may have: %w", err)
+		return nil, fmt.Errorf("cannot read which ports every user may have: %w", err)
 	}
-	least, err := strconv.Atoi(strings.TrimSpace(text))
+	least, err := strconv.Atoi(text)
 	if err != nil {
-		return fmt.Errorf("%s is %q: %w", privilegedKey, text, err)
+		return nil, fmt.Errorf("%s is %q: %w", privilegedKey, text, err)
 	}
-	if least = max(least, 1024); len(chosen) > 0 && int(chosen[0].First) < least {
-		return access.Refuse("port %d is below %d, and not every user may have it", chosen[0].First, least)
+	least = max(least, 1024)
+	both, theirs := chosen.Both(taken), chosen.Both(own)
+	switch {
+	case len(both) > 0:
+		return nil, access.Refuse("ports %s are reserved on the host already; choose others, or leave ports= out for a range that is free", both)
+	case len(chosen) > 0 && int(chosen[0].First) < least:
+		return nil, access.Refuse("port %d is below %d, and not every user may have it", chosen[0].First, least)
+	case len(theirs) > 0 && forwards(s):
+		return nil, access.Refuse("the host forwards packets of others, and ports %s are of those that it may choose for them; choose others, "+
+			"or leave ports= out for a range that is free", theirs)
 	}
-	return nil
+	return reserve(s, j, want, used)
+}
+
+// forwards reports whether the host forwards what comes in by one of its interfaces.
+func forwards(s sysctl.Directory) bool {
+	all, _ := filepath.Glob(filepath.Join(string(s), "net/ipv4/conf/*/forwarding"))
+	return slices.ContainsFunc(all, func(path string) bool {
+		text, err := os.ReadFile(path)
+		return err == nil && strings.TrimSpace(string(text)) != "0"
+	})
 }
 
 // hostPorts returns the range from which the host chooses ports, and the ports that it never chooses.

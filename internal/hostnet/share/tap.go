@@ -107,7 +107,7 @@ func (t *Tap) open(link netlink.Link, ports Ports, table string) error {
 			return err
 		}
 	}
-	if err := errors.Join(netlink.LinkSetAlias(device, table), netlink.LinkSetARPOff(device), netlink.LinkSetMTU(device, link.Attrs().MTU), netlink.LinkSetUp(device)); err != nil {
+	if err := errors.Join(netlink.LinkSetAlias(device, table), netlink.LinkSetARPOff(device), netlink.LinkSetMTU(device, min(link.Attrs().MTU, plan.KindOf(t.Kind).MTUMost)), netlink.LinkSetUp(device)); err != nil {
 		return fmt.Errorf("cannot set up %s: %w", request.Name(), err)
 	}
 	if t.table, err = newTable(table); err != nil {
