@@ -480,6 +480,14 @@ def test_a_hundred_connections_starve_nobody_and_take_no_more_than_is_a_users(
         assert "ended" in quiet.finish().expect().text  # it is given up after a while
 
 
+@pytest.mark.slow
+def test_a_service_that_systemd_started_ends_when_nobody_needs_it(granted: Granted) -> None:
+    granted.setup(*BOTH).expect()
+    with granted.service() as service:
+        assert requests(granted, "1 ports")[0].startswith("1 ok")
+        assert not service.finish(100).expect().errors
+
+
 def test_the_service_has_few_rights(served: Granted) -> None:
     requests(served, "1 ports")
     [service] = [

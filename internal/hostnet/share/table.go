@@ -109,7 +109,8 @@ func explainTable(name string, err error) error {
 			"`nft delete table netdev %s` removes it", name, name)
 	}
 	return fmt.Errorf("cannot make the nftables table netdev %s, which hides the stack's packets from the host: %w; does this "+
-		"kernel have nf_tables with the netdev family (CONFIG_NF_TABLES_NETDEV)?", name, err)
+		"kernel have nf_tables with the netdev family (CONFIG_NF_TABLES_NETDEV; for uplinks of "+
+		"users CONFIG_NFT_DUP_NETDEV)?", name, err)
 }
 
 // create makes the table itself: the nftables package knows no flags of tables.
