@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,6 +76,15 @@ func RunServe(args []string) error {
 	if len(args) == 2 {
 		s.allowed = args[1]
 	}
+	runtime.GOMAXPROCS(1)
+	done := make(chan error)
+	// Not on the first thread, which is locked: to change threads costs more than the work.
+	go func() { done <- s.run() }()
+	return <-done
+}
+
+// run is the service, from its start to its end.
+func (s *server) run() error {
 	unix.Umask(0o077)
 	listener, inherited, err := listen(s.uid)
 	if err != nil {
