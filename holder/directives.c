@@ -161,12 +161,14 @@ static int apply_follow(struct plan *p, char **word, int words)
 {
 	int err;
 
-	(void)words;
 	if (!p->control)
 		return guise_fail(EINVAL, "follow must stand after control");
 	err = directive_fd(word[0], word[2], &p->follow.config);
 	if (!err)
 		err = directive_fd(word[0], word[3], &p->follow.report);
+	p->follow.opener = -1;
+	if (!err && words > 4)
+		err = directive_fd(word[0], word[4], &p->follow.opener);
 	p->follow.program = word[1];
 	return err;
 }
@@ -596,7 +598,8 @@ const struct directive plan_directives[] = {
 	{ "keep", ANYWHERE, 0, 0, "", apply_keep, NULL, NULL },
 	{ "control", ANYWHERE, 2, 3, "fd=N PATH [NAME-PATH]", apply_control, NULL, NULL },
 	{ "tell", ANYWHERE, 1, 1, "KEY=VALUE", apply_tell, NULL, NULL },
-	{ "follow", ANYWHERE, 3, 3, "PROGRAM fd=CONFIG fd=REPORT", apply_follow, NULL, NULL },
+	{ "follow", ANYWHERE, 3, 4, "PROGRAM fd=CONFIG fd=REPORT [fd=OPENER]", apply_follow, NULL,
+	  NULL },
 	{ "undo", ANYWHERE, 2, 2, "PROGRAM JOURNAL", apply_undo, NULL, NULL },
 	{ "hold", ANYWHERE, 1, 1, "fd=N", apply_hold, NULL, NULL },
 };

@@ -37,8 +37,8 @@ struct plan {
 	int held[PLAN_HELD]; /* descriptors that the warden keeps open until its end */
 	int n_held;
 	struct {
-		const char *program; /* NULL: none */
-		int config, report;
+		const char *program;        /* NULL: none */
+		int config, report, opener; /* opener -1: none */
 	} follow; /* what follows the host's interfaces; warden/follower.c */
 
 	struct guise_stack *s;   /* once booted */

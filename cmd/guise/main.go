@@ -26,6 +26,7 @@ import (
 	"guise/internal/suggest"
 	"guise/internal/uplink"
 	"guise/internal/uplink/lease"
+	"guise/internal/uplink/opener"
 )
 
 // Exit statuses of guise itself, as of env(1) and timeout(1); any other is the
@@ -62,7 +63,7 @@ func main() {
 		os.Exit(statusFailed)
 	}
 	own := map[string]func([]string) error{holder.Spawn: holder.RunSpawn, guests.Make: guests.RunMake, doctor.Traced: doctor.RunTraced,
-		uplink.Command: uplink.RunFollow, lease.Command: lease.RunApart}
+		uplink.Command: uplink.RunFollow, lease.Command: lease.RunApart, opener.Command: opener.RunServe}
 	if len(os.Args) > 1 && own[os.Args[1]] != nil {
 		if err := own[os.Args[1]](os.Args[2:]); err != nil {
 			complain(err)

@@ -108,7 +108,7 @@ func runCommand(f *runFlags) *cobra.Command {
 	flags.StringArrayVar(&f.sysctls, "sysctl", nil, "set a sysctl of the stack, as `KEY=VALUE` (repeatable)")
 	flags.StringArrayVar(&f.links, "link", nil, "connect the stack by `LINK` (repeatable): "+strings.Join(plan.LinkForms(), ", ")+
 		"; followed by ,mac=M ,mtu=N ,offload=off; tap alone is made and routed by guise (default: the best that you may have)")
-	flags.StringArrayVar(&f.uplinks, "uplink", nil, "make the host's interface a path of the stack, and follow what becomes of it, as `IFNAME[,OPTION...]` (repeatable; root): "+
+	flags.StringArrayVar(&f.uplinks, "uplink", nil, "make the host's interface a path of the stack, and follow what becomes of it, as `IFNAME[,OPTION...]` (repeatable; root, or what guise setup --uplink has allowed): "+
 		"share (default: its addresses are the host's), own, exclusive, ports=61000-65535,8080 address=A/LEN gateway=A mtu=N metric=N backup signal fullmesh")
 	flags.StringVar(&f.prefer, "prefer", "", "the uplink `IFNAME` is used first, the others are backup")
 	flags.StringArrayVar(&f.budgets, "budget", nil, "the uplink is backup when it has carried so much, as `IFNAME=SIZE`, as in wwan0=200MB (repeatable)")

@@ -17,6 +17,7 @@ import (
 	"guise/internal/hostnet/share"
 	"guise/internal/image"
 	"guise/internal/plan"
+	"guise/internal/uplink/opener"
 )
 
 // wishes are what a user wants of a stack, as flags or a file have it: what the
@@ -35,7 +36,8 @@ type settings struct {
 	plan.Run
 	names
 	uplinks []*plan.Uplink
-	ports   share.Ports // that it has on uplinks whose addresses it shares
+	ports   share.Ports    // that it has on uplinks whose addresses it shares
+	opener  *opener.Client // what opens the uplinks, if the user has no rights for that
 
 	id   string // of the journal
 	file string // the path of the config, or ""

@@ -7,15 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"guise/internal/holder"
 	"guise/internal/hostnet"
+	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/share"
 	"guise/internal/plain"
 	"guise/internal/plan"
 	"guise/internal/uplink"
+	"guise/internal/uplink/opener"
 )
 
 // readUplinks reads the uplinks of a config.
@@ -68,8 +71,11 @@ func (s *settings) prepareHost(stop <-chan os.Signal) (*hostnet.Host, error) {
 	if len(s.uplinks) == 0 {
 		return hostnet.Prepare(s.id, s.Links, holder.AnyEnding)
 	}
-	if err := hostnet.MayUplink(s.uplinks); err != nil {
-		return nil, err
+	refused := hostnet.MayUplink(s.uplinks)
+	if refused != nil {
+		if err := s.askOpener(refused); err != nil {
+			return nil, err
+		}
 	}
 	if caught, err := uplink.Check(s.uplinks, stop); err != nil {
 		return nil, err
@@ -79,7 +85,7 @@ func (s *settings) prepareHost(stop <-chan os.Signal) (*hostnet.Host, error) {
 	if err := s.planFollow(); err != nil {
 		return nil, err
 	}
-	host, ports, err := hostnet.PrepareUplinks(s.id, s.uplinks, holder.AnyEnding)
+	host, ports, err := s.reservePorts()
 	if err == nil && len(ports) > 0 {
 		s.ports = ports
 		for _, setting := range share.StackSettings(ports) {
@@ -87,6 +93,64 @@ func (s *settings) prepareHost(stop <-chan os.Signal) (*hostnet.Host, error) {
 		}
 	}
 	return host, err
+}
+
+// askOpener connects to what opens uplinks for a user who may not do that, if it may open these. refused says
+// why the user may not.
+func (s *settings) askOpener(refused error) error {
+	uid := os.Geteuid()
+	client, err := opener.Dial()
+	if errors.Is(err, opener.ErrNone) {
+		return refused
+	}
+	if err != nil {
+		return err
+	}
+	allowed, err := opener.ReadAllowed(opener.AllowedFile)
+	for _, u := range s.uplinks {
+		switch {
+		case err != nil:
+		case u.Way != plan.Share:
+			err = access.Refuse("%s: what root has set up for you (guise setup --uplink) is uplinks that share the host's address; "+
+				"%s takes root; use sudo (with --user NAME the stack is still that user's)", u.Origin(), u.Way)
+		case !slices.Contains(opener.Of(allowed, uid), u.Name):
+			err = access.Refuse("%s: %s is not among the interfaces that root has set up for you (%s); sudo guise setup --user %d "+
+				"--uplink %s adds it", u.Origin(), u.Name, strings.Join(opener.Of(allowed, uid), ", "), uid, u.Name)
+		}
+	}
+	if err != nil {
+		client.Close()
+		return err
+	}
+	s.opener = client
+	return nil
+}
+
+// reservePorts reserves the ports of the stack, if it has some of the host's.
+func (s *settings) reservePorts() (*hostnet.Host, share.Ports, error) {
+	if s.opener == nil {
+		return hostnet.PrepareUplinks(s.id, s.uplinks, holder.AnyEnding)
+	}
+	want, _ := plan.SharedPorts(s.uplinks)
+	var refused opener.RefusedError
+	var list string
+	var err error
+	hostnet.AwaitStacks(holder.AnyEnding, func() bool {
+		list, err = s.opener.Ports(plan.FormatPorts(want))
+		busy := len(want) > 0 && errors.As(err, &refused)
+		if busy {
+			time.Sleep(50 * time.Millisecond) // it answers so many questions a second
+		}
+		return busy
+	})
+	if err != nil {
+		if errors.As(err, &refused) {
+			err = access.Refuse("%w", err)
+		}
+		return nil, nil, err
+	}
+	ports, err := share.ParsePorts(list)
+	return &hostnet.Host{}, ports, err
 }
 
 // propose finds what a plan that is only shown lacks. The ports of uplinks are taken when there is a stack,
@@ -111,7 +175,9 @@ func (s *settings) planFollow() error {
 	if err != nil {
 		return fmt.Errorf("cannot find the path of this program: %w", err)
 	}
-	s.Follow, err = plan.NewFollow(self)
+	if s.Follow, err = plan.NewFollow(self); err == nil {
+		s.Follow.Opener = s.opener != nil
+	}
 	return err
 }
 
@@ -119,6 +185,7 @@ func (s *settings) planFollow() error {
 type follow struct {
 	config, report *os.File // the holder's
 	hear           *os.File // ours
+	opener         *os.File // the holder's; nil: none
 }
 
 // openFollow opens them, if the stack has uplinks.
@@ -127,7 +194,10 @@ func (s *settings) openFollow(host *hostnet.Host) (*follow, error) {
 	if len(s.uplinks) == 0 {
 		return f, nil
 	}
-	c := uplink.Config{MPTCP: s.MPTCP, Journal: host.Journal(), Ports: s.ports.String(), Uplinks: s.uplinks}
+	c := uplink.Config{MPTCP: s.MPTCP, Journal: host.Journal(), Ports: s.ports.String(), Opener: s.opener != nil, Uplinks: s.uplinks}
+	if s.opener != nil {
+		f.opener = s.opener.File()
+	}
 	var err error
 	if f.config, err = c.File(); err != nil {
 		return nil, err
@@ -143,11 +213,15 @@ func (f *follow) files() []*os.File {
 	if f.config == nil {
 		return nil
 	}
-	return []*os.File{f.config, f.report}
+	files := []*os.File{f.config, f.report}
+	if f.opener != nil {
+		files = append(files, f.opener)
+	}
+	return files
 }
 
 func (f *follow) close() {
-	for _, file := range []*os.File{f.config, f.report, f.hear} {
+	for _, file := range []*os.File{f.config, f.report, f.hear, f.opener} {
 		if file != nil {
 			file.Close()
 		}

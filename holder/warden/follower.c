@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The follower: a program of the plan ("follow PROGRAM fd=CONFIG fd=REPORT") that the warden keeps
- * running beside the stack. It watches the host's interfaces, and has the carrier change the stack
- * after them, over the control socket as any client.
+ * The follower: a program of the plan ("follow PROGRAM fd=CONFIG fd=REPORT [fd=OPENER]") that the
+ * warden keeps running beside the stack. It watches the host's interfaces, and has the carrier
+ * change the stack after them, over the control socket as any client.
  *
  * It is the warden's child, with the warden's rights: it opens devices and asks for addresses, for
  * which the carrier has no rights. It ends with the warden, and before anything is undone: when the
@@ -11,7 +11,8 @@
  * status 0 it has ended for good.
  *
  * Its descriptors: 0 /dev/null; 1 and 2 the warden's stderr; 3 CONFIG; 4 a channel to the warden; 5
- * REPORT, for what it says to the command line, the first time only.
+ * REPORT, for what it says to the command line, the first time only; 6 OPENER, a connection to what
+ * opens uplinks for a user without rights, if there is one.
  *
  * What must outlive it and vanish with the stack it hands over on that channel: a message is the
  * number of a slot, and the descriptors that the warden is to keep open in that slot from then on,
@@ -53,7 +54,7 @@
 
 static struct {
 	const char *program, *path;
-	int config, report;
+	int config, report, opener;
 	pid_t pid;   /* 0: none runs */
 	int channel; /* -1: none */
 	uint64_t due, started, pause;
@@ -62,10 +63,11 @@ static struct {
 	unsigned int n_held[SLOTS];
 } f = { .channel = -1, .over = true };
 
-void follower_descriptors(const struct plan *p, int fd[2])
+void follower_descriptors(const struct plan *p, int fd[FOLLOWER_FDS])
 {
 	fd[0] = p->follow.program ? p->follow.config : -1;
 	fd[1] = p->follow.program ? p->follow.report : -1;
+	fd[2] = p->follow.program ? p->follow.opener : -1;
 }
 
 void follower_begin(const struct plan *p)
@@ -76,6 +78,7 @@ void follower_begin(const struct plan *p)
 	f.path = control_path(p->control);
 	f.config = p->follow.config;
 	f.report = p->follow.report;
+	f.opener = p->follow.opener;
 	f.pause = PAUSE_NS;
 	f.over = false;
 	f.due = guise_host_now();
@@ -89,26 +92,27 @@ static void drop(unsigned int slot)
 
 /* ---- its start ------------------------------------------------------------------------------ */
 
-/* In the child. Numbers below 6 may be in use by what is to be moved. */
+/* In the child. Numbers below 7 may be in use by what is to be moved. */
 static void become(int channel)
 {
-	int from[] = { open("/dev/null", O_RDWR), f.config, channel, f.report };
-	static const int to[] = { 0, 3, 4, 5 };
+	int from[] = { open("/dev/null", O_RDWR), f.config, channel, f.report, f.opener };
+	static const int to[] = { 0, 3, 4, 5, 6 };
 	pid_t warden = getppid();
 	sigset_t none;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != warden)
 		_exit(1);
-	if (from[3] < 0)
-		from[3] = from[0];
+	for (size_t i = 3; i < sizeof(from) / sizeof(*from); i++)
+		if (from[i] < 0)
+			from[i] = from[0];
 	for (size_t i = 0; i < sizeof(from) / sizeof(*from); i++)
 		from[i] = fcntl(from[i], F_DUPFD, 16);
 	for (size_t i = 0; i < sizeof(from) / sizeof(*from); i++)
 		dup2(from[i], to[i]);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
-	if (close_range(6, ~0u, 0))
-		for (int fd = 6; fd < 65536; fd++)
+	if (close_range(7, ~0u, 0))
+		for (int fd = 7; fd < 65536; fd++)
 			close(fd);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

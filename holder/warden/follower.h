@@ -9,10 +9,12 @@
 
 struct plan;
 
+#define FOLLOWER_FDS 3
+
 /* From here on there is one, if the plan says so. */
 void follower_begin(const struct plan *p);
 /* The descriptors of the plan that it is started with; -1: none. */
-void follower_descriptors(const struct plan *p, int fd[2]);
+void follower_descriptors(const struct plan *p, int fd[FOLLOWER_FDS]);
 /* Starts it if it is due, and keeps what it has handed over. */
 void follower_turn(void);
 /* Its channel, to be polled; -1: none. */

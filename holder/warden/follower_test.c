@@ -22,16 +22,19 @@
 #define CONFIG 3
 #define WARDEN 4
 #define REPORT 5
+#define OPENER 6
 #define SECOND 1000000 /* us */
 
 /* What it does stands in its config; an end of a pipe tells that it is kept, or closed. */
 static int follow(char **argv)
 {
-	char what[16] = "";
+	char what[16] = "", opener[6];
 	uint32_t slot = 7;
 	int end[2], fds[9];
 
-	if (pread(CONFIG, what, sizeof(what) - 1, 0) < 0 || strcmp(argv[2], "/run/x/1.sock"))
+	if (pread(CONFIG, what, sizeof(what) - 1, 0) < 0 ||
+	    pread(OPENER, opener, sizeof(opener), 0) != 6 || memcmp(opener, "opener", 6) ||
+	    strcmp(argv[2], "/run/x/1.sock"))
 		return 1;
 	if (!strcmp(what, "hand")) {
 		dprintf(REPORT, "begun\n");
@@ -128,7 +131,7 @@ static long started_again(void)
 
 int main(int argc, char **argv)
 {
-	int pipe_of_report[2], before, fd[2];
+	int pipe_of_report[2], before, fd[FOLLOWER_FDS];
 	pid_t pid;
 
 	if (argc == 3 && !strcmp(argv[1], "follow-uplinks"))
@@ -140,13 +143,17 @@ int main(int argc, char **argv)
 	plan.follow.program = "/proc/self/exe";
 	plan.follow.config = config;
 	plan.follow.report = pipe_of_report[1];
+	plan.follow.opener = memfd_create("opener", MFD_CLOEXEC);
+	if (write(plan.follow.opener, "opener", 6) != 6)
+		abort();
 	plan.control = control_new(open("/dev/null", O_RDWR), "/run/x/1.sock", NULL);
 
 	follower_turn();
 	tap(!child() && follower_patience() < 0, "none runs before there is a plan");
 	set_config("hand");
 	follower_descriptors(&plan, fd);
-	tap(fd[0] == config && fd[1] == pipe_of_report[1], "the plan says its descriptors");
+	tap(fd[0] == config && fd[1] == pipe_of_report[1] && fd[2] == plan.follow.opener,
+	    "the plan says its descriptors");
 	/* It has a channel then, and no end of the report's pipe: as many. */
 	before = open_descriptors();
 	follower_begin(&plan);

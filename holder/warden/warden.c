@@ -260,7 +260,7 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 	struct carrier c;
 	struct stat st;
 	bool killed;
-	int pair[2][2], how, kept[6 + PLAN_HELD], n = 0;
+	int pair[2][2], how, kept[4 + FOLLOWER_FDS + PLAN_HELD], n = 0;
 	pid_t pid;
 
 	/* Where they cannot be read, nobody has them. */
@@ -280,7 +280,7 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 		close(pair[0][0]);
 		close(pair[1][0]);
 		follower_descriptors(p, kept);
-		for (int i = 0; i < 2; i++)
+		for (int i = 0; i < FOLLOWER_FDS; i++)
 			if (kept[i] >= 0)
 				close(kept[i]);
 		for (int i = 0; i < p->n_held; i++)
@@ -303,7 +303,7 @@ bool warden(const struct plan *p, const struct isolation_user *user, int status,
 		kept[n++] = p->held[i];
 	}
 	follower_descriptors(p, kept + n);
-	close_all_but(kept, n + 2);
+	close_all_but(kept, n + FOLLOWER_FDS);
 	follower_begin(p);
 	how = serve(&r, pid, &killed);
 	return !killed && WIFEXITED(how) && !WEXITSTATUS(how);

@@ -14,6 +14,7 @@ import (
 	"guise/internal/hostnet"
 	"guise/internal/hostnet/access"
 	"guise/internal/plan"
+	"guise/internal/uplink/opener"
 )
 
 // uplinks finds whether interfaces of the host can be paths of a stack. A run without flags does not need
@@ -21,7 +22,7 @@ import (
 func (e *examination) uplinks() {
 	const use = "sudo guise run --mptcp --uplink IFNAME --uplink IFNAME"
 	if err := hostnet.MayUplink([]*plan.Uplink{{Way: plan.Share}}); err != nil {
-		e.find("uplinks", Note, use, "user %d has no CAP_NET_ADMIN or no CAP_NET_RAW, and may not make interfaces of the host paths of a stack (--uplink)", os.Geteuid())
+		e.uplinksByRoot(use)
 		return
 	}
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
@@ -49,6 +50,37 @@ func (e *examination) uplinks() {
 		return
 	}
 	e.find("uplinks", OK, "", "interfaces of the host can be paths of a stack, with the host's addresses or with their own")
+}
+
+// uplinksByRoot finds what root has set up for a user who has no rights for uplinks.
+func (e *examination) uplinksByRoot(use string) {
+	uid := os.Geteuid()
+	allowed, err := opener.ReadAllowed(opener.AllowedFile)
+	names := opener.Of(allowed, uid)
+	switch {
+	case err != nil:
+		e.find("uplinks", Note, "sudo guise setup --uplink IFNAME", "%v", err)
+		return
+	case len(names) == 0:
+		e.find("uplinks", Note, "sudo guise setup --uplink IFNAME, once; or "+use, "user %d has no CAP_NET_ADMIN or no CAP_NET_RAW, and may not make "+
+			"interfaces of the host paths of a stack (--uplink)", uid)
+		return
+	}
+	if _, err := os.Stat(opener.Socket(uid)); err != nil {
+		e.find("uplinks", Note, fmt.Sprintf("sudo systemctl start guise-uplink-%d.socket, or sudo guise setup --uplink %s again", uid, names[0]),
+			"root has set up %s for you, but the service that opens them does not run: %v", listed(names), err)
+		return
+	}
+	e.find("uplinks", OK, "", "%s can be paths of a stack, with the host's addresses (guise setup --uplink)", listed(names))
+}
+
+// listed has names as a sentence does.
+func listed(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // hasNetdev asks for the tables of that family.

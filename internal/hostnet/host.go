@@ -269,6 +269,9 @@ func (h *Host) Journal() string {
 	return h.journal.Path()
 }
 
+// TableName is what the names of the stack's nftables tables begin with; the journal must not be empty.
+func (h *Host) TableName() string { return h.journal.TableName() }
+
 // CloseLinks closes this process's descriptors of the links.
 func (h *Host) CloseLinks() {
 	for _, l := range h.Links {

@@ -23,15 +23,15 @@ import (
 
 // awaitInterfaces waits while a stack that is ending has an interface, or ports, of these links.
 func awaitInterfaces(links []*plan.Link, ending func() bool) {
-	awaitStacks(ending, func() bool {
+	AwaitStacks(ending, func() bool {
 		return slices.ContainsFunc(links, func(l *plan.Link) bool {
 			return hides(l) && (share.CheckOthers(l.Device, l.Ports == "") != nil || share.Taken(l.Ports))
 		})
 	})
 }
 
-// awaitStacks waits while what is wanted is busy, as long as a stack is ending that may have it.
-func awaitStacks(ending, busy func() bool) {
+// AwaitStacks waits while what is wanted is busy, as long as a stack is ending that may have it.
+func AwaitStacks(ending, busy func() bool) {
 	// A holder takes a moment to see that its last program has ended.
 	unseen := time.Now().Add(patience / 3)
 	patiently(func() bool {

@@ -32,11 +32,19 @@ func MayUplink(uplinks []*plan.Uplink) error {
 		for _, r := range rights {
 			if !access.Capability(r.number) {
 				return access.Refuse("%s: to make an interface of the host an uplink takes %s, which you do not have; use sudo "+
-					"(with --user NAME the stack is still that user's), or leave --uplink out for a way out without", u.Origin(), r.name)
+					"(with --user NAME the stack is still that user's), %sor leave --uplink out for a way out without", u.Origin(), r.name, once(u))
 			}
 		}
 	}
 	return nil
+}
+
+// once says what root can do once, so that a user may have the uplink.
+func once(u *plan.Uplink) string {
+	if u.Way != plan.Share || u.Name == "" {
+		return ""
+	}
+	return fmt.Sprintf("or have root set it up for you once (sudo guise setup --uplink %s), ", u.Name)
 }
 
 // PrepareUplinks makes the host ready for a stack with these uplinks. id names the changes. It returns the
@@ -48,8 +56,17 @@ func PrepareUplinks(id string, uplinks []*plan.Uplink, ending func() bool) (h *H
 	}
 	want, shares := plan.SharedPorts(uplinks)
 	if len(want) > 0 {
-		awaitStacks(ending, func() bool { return share.Taken(plan.FormatPorts(want)) })
+		AwaitStacks(ending, func() bool { return share.Taken(plan.FormatPorts(want)) })
 	}
+	return reservePorts(id, plan.FormatPorts(want), shares, false)
+}
+
+// ReservePorts reserves ports for a stack of a user who has no rights for that (share.ReserveForUser).
+func ReservePorts(id, want string) (*Host, share.Ports, error) {
+	return reservePorts(id, want, true, true)
+}
+
+func reservePorts(id, want string, shares, user bool) (h *Host, ports share.Ports, err error) {
 	h = &Host{}
 	l, err := journal.Lock()
 	if err != nil {
@@ -65,7 +82,12 @@ func PrepareUplinks(id string, uplinks []*plan.Uplink, ending func() bool) (h *H
 	if !shares {
 		return h, nil, nil
 	}
-	if ports, err = share.Reserve(share.Noted{Folder: l, Journal: h.journal}, plan.FormatPorts(want)); err != nil {
+	noted, take := share.Noted{Folder: l, Journal: h.journal}, share.Reserve
+	if user {
+		take = share.ReserveForUser
+	}
+	ports, err = take(noted, want)
+	if err != nil {
 		return nil, nil, errors.Join(err, undo(l, h.journal))
 	}
 	return h, ports, nil

@@ -79,7 +79,7 @@ func NewControl(path, name string) (*Control, error) {
 
 // Plan writes the plan. In the holder, the descriptor of link i has the number
 // firstFD + i. The sockets of published ports follow, then the control socket, the
-// descriptors for guests, those of the follower (its config and its report), and last those
+// descriptors for guests, those of the follower (its config, its report, and what opens uplinks for it), and last those
 // that only have to stay open.
 //
 // Sysctls come before the links, so that those for new interfaces
@@ -162,6 +162,9 @@ func (r *Run) Plan(firstFD int) *Plan {
 	}
 	if r.Follow != nil {
 		fd += 2
+		if r.Follow.Opener {
+			fd++
+		}
 	}
 	for i := range r.Held {
 		p.add("", "hold fd=%d", fd+i)
@@ -185,7 +188,11 @@ func (r *Run) addControl(fd int) (lines []string) {
 		if r.Guests != nil {
 			fd += 2
 		}
-		lines = append(lines, fmt.Sprintf("follow %s fd=%d fd=%d", r.Follow.Program, fd, fd+1))
+		line := fmt.Sprintf("follow %s fd=%d fd=%d", r.Follow.Program, fd, fd+1)
+		if r.Follow.Opener {
+			line += fmt.Sprintf(" fd=%d", fd+2)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -376,6 +376,7 @@ func SharedPorts(all []*Uplink) (ports []PortRange, shares bool) {
 type Follow struct {
 	Program string
 	Sysctls []Sysctl // that the ports of the stack need
+	Opener  bool     // something with rights opens the uplinks (internal/uplink/opener)
 }
 
 // NewFollow refuses a path with blanks.

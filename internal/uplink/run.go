@@ -19,6 +19,7 @@ import (
 	"guise/internal/holder"
 	"guise/internal/plain"
 	"guise/internal/plan"
+	"guise/internal/uplink/opener"
 )
 
 // Command is the first argument of guise when it is to follow the host for a stack; the second is the
@@ -30,6 +31,7 @@ const (
 	configFD = 3 + iota
 	keepFD
 	reportFD
+	openerFD // /dev/null without one
 )
 
 // Config is what the command line tells the follower.
@@ -37,6 +39,7 @@ type Config struct {
 	MPTCP   bool           `json:"mptcp"`
 	Journal string         `json:"journal"` // path of the stack's journal
 	Ports   string         `json:"ports"`   // of the stack, where it shares addresses of the host
+	Opener  bool           `json:"opener"`  // something with rights opens the uplinks (internal/uplink/opener)
 	Uplinks []*plan.Uplink `json:"uplinks"`
 }
 
@@ -118,7 +121,7 @@ func RunFollow(args []string) error {
 		return errors.New("this command is guise's own")
 	}
 	runtime.GOMAXPROCS(1)
-	for fd := configFD; fd <= reportFD; fd++ {
+	for fd := configFD; fd <= openerFD; fd++ {
 		unix.CloseOnExec(fd)
 	}
 	done := make(chan error)
@@ -149,9 +152,13 @@ func follow(control string) error {
 	}
 	memory := &memory{configFile}
 	w := newWays(c, control, keeper{keepFD}, memory)
+	if c.Opener {
+		w.useOpener(opener.From(os.NewFile(openerFD, "opener")))
+	}
 	f.open = w.open
 	f.look = func() (map[string]*device, error) {
 		w.take(f.paths)
+		w.lose(f)
 		return h.look(f.names())
 	}
 	b := &budgets{control: control, memory: memory}
@@ -173,7 +180,11 @@ func (f *follower) giveBack() {
 	var all sync.WaitGroup
 	for _, p := range f.paths {
 		if p.link != nil && p.link.giveBack != nil {
-			all.Go(p.link.giveBack)
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				p.link.giveBack()
+			}()
 		}
 	}
 	all.Wait()

@@ -20,6 +20,7 @@ import (
 	"guise/internal/plan"
 	"guise/internal/uplink/lease"
 	"guise/internal/uplink/macvtap"
+	"guise/internal/uplink/opener"
 )
 
 // ways opens what a stack uses of the host.
@@ -27,6 +28,8 @@ import (
 //	share, exclusive	a packet socket on the interface itself, with an nftables table that hides from
 //				the host what is the stack's (internal/hostnet/share). The warden keeps what
 //				owns the table: if the follower ends, the host still sees none of it
+//				Without rights of the follower's own it asks a service for a tap instead
+//				(internal/uplink/opener), which also reserves the ports and keeps the table
 //	own			a device beside the interface (internal/uplink/macvtap), whose addresses
 //				the network gives (internal/uplink/lease, in a process without rights),
 //				or the user
@@ -36,7 +39,11 @@ type ways struct {
 	keeper  keeper
 	memory  *memory
 	slots   map[int]*link // whose descriptors the warden keeps
-	changed chan struct{} // a network has given something else than before
+	changed chan struct{} // a network has given something else than before, or the opener has ended
+
+	opener *opener.Client  // nil: the follower has the rights itself
+	ended  <-chan struct{} // the opener
+	lost   bool
 
 	lock   sync.Mutex
 	states map[*link]lease.State
@@ -48,10 +55,67 @@ func newWays(c *Config, control string, k keeper, m *memory) *ways {
 }
 
 func (w *ways) open(p *path) (*link, error) {
+	if w.opener != nil {
+		return w.openByOpener(p)
+	}
 	if p.Way == plan.Own {
 		return w.openOwn(p)
 	}
 	return w.openShared(p)
+}
+
+func (w *ways) useOpener(c *opener.Client) {
+	w.opener, w.ended = c, c.Ended()
+	go func() {
+		<-w.ended
+		poke(w.changed)
+	}()
+}
+
+// openByOpener has a tap made for the path. Requests say which interface they are about, and a new tap takes
+// the place of the one before: so an earlier one is not closed.
+func (w *ways) openByOpener(p *path) (*link, error) {
+	o, err := w.opener.Open(p.Name)
+	if err != nil {
+		return nil, err
+	}
+	k := &link{kind: o.Kind, file: o.File, mac: o.MAC, host: p.device.mac, index: p.device.index}
+	k.addresses = func(all []netip.Addr) error {
+		if w.slots[p.place] != k {
+			return nil
+		}
+		return w.opener.SetAddresses(p.Name, all)
+	}
+	k.closer = func() {
+		if w.slots[p.place] == k {
+			delete(w.slots, p.place)
+			w.opener.CloseUplink(p.Name)
+		}
+		o.File.Close()
+	}
+	w.slots[p.place] = k
+	for _, s := range share.LinkSettings("*") {
+		k.settings = append(k.settings, setting(s.Key, p.Name, s.Value))
+	}
+	return k, nil
+}
+
+// lose gives up what the opener has made, once it has ended: it took all of it along.
+func (w *ways) lose(f *follower) {
+	if w.opener == nil || w.lost {
+		return
+	}
+	select {
+	case <-w.ended:
+	default:
+		return
+	}
+	w.lost = true
+	for _, p := range f.paths {
+		if p.link != nil {
+			f.fail(p, errors.New("the service that opens uplinks for you has ended, and what it made is gone; start the stack anew"))
+		}
+	}
 }
 
 func (w *ways) openShared(p *path) (*link, error) {

@@ -15,15 +15,13 @@ from pathlib import Path
 import pytest
 from topology.leftovers import Leftovers
 from topology.namespace import Namespace, Word
-from topology.process import Process, eventually
-from topology.side import GUISE, PYTHON, program, wait_until_says
-from topology.uplinks import PORT, SERVER, SERVER6, Uplinks, goes_on
+from topology.process import eventually
+from topology.side import GUISE, wait_until_says
+from topology.uplinks import FAULTS, PORT, SEND, SERVER, SERVER6, Transfer, Uplinks, goes_on
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/sys/net/mptcp/enabled").exists(), reason="the host's kernel has no MPTCP"
 )
-
-SEND = [PYTHON, program("steady.py"), "send"]
 
 
 @pytest.fixture
@@ -41,38 +39,6 @@ def uplinks(far: Namespace, run_dir: Path) -> Iterator[Uplinks]:
         leftovers.wait_until_none()
 
 
-class Transfer:
-    """A connection over the uplinks to the server."""
-
-    def __init__(self, uplinks: Uplinks, address: str = SERVER, *options: str) -> None:
-        self.uplinks = uplinks
-        self.address = address
-        self.options = options or ("up1", "up2")
-
-    def __enter__(self) -> Process:
-        self.server = self.uplinks.serve()
-        try:
-            self.client = self.uplinks.start(
-                *SEND, self.address, PORT, options=self.options, stdin=subprocess.PIPE
-            )
-            goes_on(self.client)
-        except BaseException:
-            self.server.stop()
-            raise
-        return self.client
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            if error is None:
-                assert self.client.stdin
-                self.client.stdin.close()
-                ended = self.client.finish().expect()
-                assert ended.text.splitlines()[-1] == "right", ended
-        finally:
-            self.client.__exit__(kind, error, trace)
-            self.server.stop()
-
-
 @pytest.mark.parametrize("address", [SERVER, SERVER6])
 def test_a_connection_uses_both(uplinks: Uplinks, address: str) -> None:
     form = "10.88.{}.2" if address == SERVER else "fd88:0:0:{}::2"
@@ -83,38 +49,7 @@ def test_a_connection_uses_both(uplinks: Uplinks, address: str) -> None:
         goes_on(client)
 
 
-def carrier(u: Uplinks) -> Callable[[], None]:
-    u.carrier(1, "down")
-    return lambda: u.carrier(1, "up")
-
-
-def admin(u: Uplinks) -> Callable[[], None]:
-    u.far.ip("link", "set", "up1", "down")
-
-    def back() -> None:
-        u.far.ip("link", "set", "up1", "up")
-        u.no_address(1)
-        u.address(1)
-
-    return back
-
-
-def gone(u: Uplinks) -> Callable[[], None]:
-    u.unplug(1)
-    return lambda: u.plug(1)
-
-
-def route(u: Uplinks) -> Callable[[], None]:
-    u.no_route(1)
-    return lambda: u.route(1)
-
-
-def address(u: Uplinks) -> Callable[[], None]:
-    u.no_address(1)
-    return lambda: u.address(1, 7)
-
-
-@pytest.mark.parametrize("fault", [carrier, admin, gone, route, address])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_path_that_is_lost_and_comes_back(
     uplinks: Uplinks, fault: Callable[[Uplinks], Callable[[], None]]
 ) -> None:

@@ -11,10 +11,10 @@ and a mount namespace whose /etc is a copy, without /etc/guise and with an empty
 from __future__ import annotations
 
 import os
-from typing import Self
+from typing import Self, Unpack
 
 from topology.namespace import Namespace, Word, join
-from topology.process import Finished, Process, run
+from topology.process import Finished, How, Process, run
 from topology.side import wait_until_says
 
 # No folder of the host's is mounted over: one that was made for that and is removed by another copy
@@ -75,8 +75,9 @@ class Machine:
     def run(self, *words: Word) -> Finished:
         return run(self.command(*words), cwd="/")
 
-    def start(self, *words: Word) -> Process:
-        return Process(self.command(*words), cwd="/")
+    def start(self, *words: Word, **how: Unpack[How]) -> Process:
+        how["cwd"] = "/"
+        return Process(self.command(*words), **how)
 
     def shell(self, script: str) -> str:
         return self.run("sh", "-c", script).expect().text

@@ -9,6 +9,8 @@ The server is .1 and ::1 of each network, and forwards between them."""
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self, Unpack
 
@@ -19,6 +21,8 @@ from topology.side import GUISE, PYTHON, program, wait_until_says
 SERVER = "10.99.0.1"
 SERVER6 = "fd99::1"
 PORT = "5000"
+
+SEND = [PYTHON, program("steady.py"), "send"]
 
 
 class Uplinks:
@@ -159,3 +163,72 @@ def goes_on(client: Process, number: int = 20) -> None:
     """Waits for so many further pieces."""
     before = pieces(client)
     eventually(lambda: pieces(client) >= before + number, "the connection goes on")
+
+
+class Transfer:
+    """A connection over the uplinks to the server."""
+
+    def __init__(self, uplinks: Uplinks, address: str = SERVER, *options: str) -> None:
+        self.uplinks = uplinks
+        self.address = address
+        self.options = options or ("up1", "up2")
+
+    def __enter__(self) -> Process:
+        self.server = self.uplinks.serve()
+        try:
+            self.client = self.uplinks.start(
+                *SEND, self.address, PORT, options=self.options, stdin=subprocess.PIPE
+            )
+            goes_on(self.client)
+        except BaseException:
+            self.server.stop()
+            raise
+        return self.client
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None:
+                assert self.client.stdin
+                self.client.stdin.close()
+                ended = self.client.finish().expect()
+                assert ended.text.splitlines()[-1] == "right", ended
+        finally:
+            self.client.__exit__(kind, error, trace)
+            self.server.stop()
+
+
+# What becomes of the first path; each returns what mends it.
+
+
+def carrier(u: Uplinks) -> Callable[[], None]:
+    u.carrier(1, "down")
+    return lambda: u.carrier(1, "up")
+
+
+def admin(u: Uplinks) -> Callable[[], None]:
+    u.far.ip("link", "set", "up1", "down")
+
+    def back() -> None:
+        u.far.ip("link", "set", "up1", "up")
+        u.no_address(1)
+        u.address(1)
+
+    return back
+
+
+def gone(u: Uplinks) -> Callable[[], None]:
+    u.unplug(1)
+    return lambda: u.plug(1)
+
+
+def route(u: Uplinks) -> Callable[[], None]:
+    u.no_route(1)
+    return lambda: u.route(1)
+
+
+def address(u: Uplinks) -> Callable[[], None]:
+    u.no_address(1)
+    return lambda: u.address(1, 7)
+
+
+FAULTS = [carrier, admin, gone, route, address]

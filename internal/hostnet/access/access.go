@@ -6,6 +6,8 @@ package access
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +42,30 @@ func TrustedFile(path string) error {
 		return nil
 	}
 	return fmt.Errorf("it belongs to user %d", st.Uid)
+}
+
+// RootOnly returns why others than root can change what is executed by that path, or nil. The path is
+// absolute, without links. Root's group counts as root.
+func RootOnly(path string) error {
+	for at := path; ; at = filepath.Dir(at) {
+		var st unix.Stat_t
+		if err := unix.Lstat(at, &st); err != nil {
+			return &os.PathError{Op: "stat", Path: at, Err: err}
+		}
+		switch {
+		case st.Mode&unix.S_IFMT == unix.S_IFLNK:
+			return fmt.Errorf("%s is a link", at)
+		case st.Uid != 0:
+			return fmt.Errorf("%s is of user %d", at, st.Uid)
+		case st.Mode&0o002 != 0:
+			return fmt.Errorf("everybody may write %s (mode %o)", at, st.Mode&0o7777)
+		case st.Mode&0o020 != 0 && st.Gid != 0:
+			return fmt.Errorf("group %d may write %s (mode %o)", st.Gid, at, st.Mode&0o7777)
+		}
+		if at == "/" || at == "." {
+			return nil
+		}
+	}
 }
 
 // Refusal is an error that does not occur if the user asks for something else.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 // Package setup is `guise setup`: root makes taps for a user once, and from then on
-// the TCP of that user's stacks is on the wire without root.
+// the TCP of that user's stacks is on the wire without root. Or root lets a user share
+// interfaces of the host (uplinks.go).
 package setup
 
 import (
@@ -35,6 +36,10 @@ type Setup struct {
 	Undo   bool   // for that user; for all if no user is known
 	DryRun bool
 	Out    io.Writer
+
+	// Uplinks are interfaces that the user may share. With them there are no taps, unless Taps
+	// says so; with Undo they are all that is undone.
+	Uplinks []string
 }
 
 //go:embed forward
@@ -103,11 +108,23 @@ func (s *Setup) Do() error {
 	case uid == 0:
 		return access.Refuse("root needs nothing set up: a tap is made for each run; expected --user NAME of another user")
 	case !s.DryRun && (os.Geteuid() != 0 || !access.Capability(unix.CAP_NET_ADMIN)):
-		return access.Refuse("to set up taps for a user changes the host, and takes root: sudo guise setup; --dry-run prints what it would do")
+		return access.Refuse("to set up taps or uplinks for a user changes the host, and takes root: sudo guise setup; --dry-run prints what it would do")
+	}
+	if err := s.parseUplinks(); err != nil {
+		return err
+	}
+	changed := false
+	if s.Undo || len(s.Uplinks) > 0 {
+		if changed, err = s.doUplinks(uid, name); err != nil || len(s.Uplinks) > 0 && s.Taps == 0 {
+			return err
+		}
 	}
 	before, err := readTaps()
 	if err != nil {
 		return err
+	}
+	if changed && len(before) == 0 && s.Undo {
+		return nil
 	}
 	after, err := s.wanted(before, uid)
 	if err != nil {

@@ -44,6 +44,7 @@ import (
 type filter struct {
 	addresses, ports *ebpf.Map
 	program          *ebpf.Program
+	guard            *guard // of what a stack sends (sender.go)
 }
 
 // mostAddresses is how many a stack can share on one interface.
@@ -51,6 +52,13 @@ const mostAddresses = 64
 
 // newFilter makes the filter for an interface.
 func newFilter(ifindex int) (*filter, error) {
+	return newProgram(func(f *filter) *ebpf.ProgramSpec {
+		return &ebpf.ProgramSpec{Name: "guise_share", Type: ebpf.SocketFilter, License: "GPL", Instructions: instructions(ifindex, f.addresses, f.ports)}
+	})
+}
+
+// newProgram makes the maps, and a program with them.
+func newProgram(program func(*filter) *ebpf.ProgramSpec) (*filter, error) {
 	f := &filter{}
 	var err error
 	f.addresses, err = ebpf.NewMap(&ebpf.MapSpec{Name: "guise_addresses", Type: ebpf.Hash, KeySize: 16, ValueSize: 4, MaxEntries: mostAddresses})
@@ -59,8 +67,7 @@ func newFilter(ifindex int) (*filter, error) {
 	}
 	f.ports, err = ebpf.NewMap(&ebpf.MapSpec{Name: "guise_ports", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1 << 16 / 32})
 	if err == nil {
-		f.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: "guise_share", Type: ebpf.SocketFilter, License: "GPL",
-			Instructions: instructions(ifindex, f.addresses, f.ports)})
+		f.program, err = ebpf.NewProgram(program(f))
 	}
 	if err != nil {
 		f.close()
@@ -78,6 +85,9 @@ func (f *filter) close() {
 	f.addresses.Close()
 	f.ports.Close()
 	f.program.Close()
+	if f.guard != nil {
+		f.guard.close()
+	}
 }
 
 // attach gives the socket the filter, for ever.
@@ -153,6 +163,10 @@ func (a *assembler) at(label string, i ...asm.Instruction) {
 // read reads bytes of the packet, from the transport register and offset on, to header.
 func (a *assembler) read(offset, size int32) {
 	const fromNetwork = 1 // BPF_HDR_START_NET
+	a.readFrom(fromNetwork, offset, size)
+}
+
+func (a *assembler) readFrom(start, offset, size int32) {
 	a.add(
 		asm.Mov.Reg(asm.R1, context),
 		asm.Mov.Reg(asm.R2, transport),
@@ -160,7 +174,7 @@ func (a *assembler) read(offset, size int32) {
 		asm.Mov.Reg(asm.R3, asm.R10),
 		asm.Add.Imm(asm.R3, header),
 		asm.Mov.Imm(asm.R4, size),
-		asm.Mov.Imm(asm.R5, fromNetwork),
+		asm.Mov.Imm(asm.R5, start),
 		asm.FnSkbLoadBytesRelative.Call(),
 		asm.JNE.Imm(asm.R0, 0, "drop"),
 	)
@@ -383,7 +397,16 @@ func instructions(ifindex int, addresses, ports *ebpf.Map) asm.Instructions {
 	a.at("port", asm.Mov.Imm(asm.R0, 0))
 	a.read(0, 4)
 	a.big(number, 2)
-	a.at("number",
+	a.at("number", asm.Mov.Imm(asm.R0, 0))
+	a.own(ports)
+	a.at("pass", asm.Mov.Imm32(asm.R0, -1), asm.Return())
+	a.at("drop", asm.Mov.Imm(asm.R0, 0), asm.Return())
+	return a.list
+}
+
+// own drops the packet unless the number is a port of the stack.
+func (a *assembler) own(ports *ebpf.Map) {
+	a.add(
 		asm.Mov.Reg(asm.R1, number),
 		asm.RSh.Imm(asm.R1, 5),
 		asm.StoreMem(asm.R10, mapKey, asm.R1, asm.Word),
@@ -398,7 +421,4 @@ func instructions(ifindex int, addresses, ports *ebpf.Map) asm.Instructions {
 		asm.And.Imm(asm.R1, 1),
 		asm.JEq.Imm(asm.R1, 0, "drop"),
 	)
-	a.at("pass", asm.Mov.Imm32(asm.R0, -1), asm.Return())
-	a.at("drop", asm.Mov.Imm(asm.R0, 0), asm.Return())
-	return a.list
 }

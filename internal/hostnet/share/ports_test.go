@@ -102,7 +102,7 @@ func TestTwoStacksGetPortsOfTheirOwnAndGiveThemBack(t *testing.T) {
 	if err := errors.Join(e1, e2); err != nil {
 		t.Fatal(err)
 	}
-	if a.String() != "61440-65535" || len(a.Both(b)) > 0 || b.Count() != defaultPorts {
+	if a.String() != "61440-65535" || len(a.Both(b)) > 0 || b.Count() != DefaultPorts {
 		t.Errorf("%s and %s", a, b)
 	}
 	for _, n := range []*notes{first, second} {
@@ -179,4 +179,38 @@ func FuzzPorts(f *testing.F) {
 			t.Errorf("%s, %s: with %s, both %s", a, b, a.With(b), a.Both(b))
 		}
 	})
+}
+
+// forUsers is a folder of sysctls in which the rest stands that is asked for users' stacks.
+func forUsers(t *testing.T, reserved, unprivileged, forwarding string) sysctl.Directory {
+	t.Helper()
+	s := host(t, "32768 60999", reserved)
+	conf := filepath.Join(string(s), "net/ipv4/conf/docker0")
+	if err := errors.Join(os.WriteFile(filepath.Join(string(s), privilegedKey), []byte(unprivileged+"\n"), 0o644), os.MkdirAll(conf, 0o755),
+		os.WriteFile(filepath.Join(conf, "forwarding"), []byte(forwarding+"\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestAUsersPortsAreNobodyElses(t *testing.T) {
+	for _, c := range []struct{ reserved, unprivileged, forwarding, want, gets, says string }{
+		{"", "1024", "0", "", "61440-65535", ""},
+		{"", "1024", "0", "2000-2100", "2000-2100", ""},
+		{"", "1024", "0", "50000-50100", "50000-50100", ""},
+		{"2050-2060", "1024", "0", "2000-2100", "", "ports 2050-2060 are reserved"},
+		{"", "3000", "0", "2000-2100", "", "port 2000 is below 3000"},
+		{"", "0", "0", "1000-1100", "", "port 1000 is below 1024"},
+		// A host that forwards.
+		{"", "1024", "1", "", "64512-65535", ""},
+		{"64512-65535", "1024", "1", "", "63488-64511", ""},
+		{"61500-65535", "1024", "1", "", "", "has no room for a stack's ports above"},
+		{"", "1024", "1", "60000-61500", "", "ports 60000-60999 are of those that it may choose"},
+		{"", "1024", "1", "61000-61500", "61000-61500", ""},
+	} {
+		got, err := reserveForUser(forUsers(t, c.reserved, c.unprivileged, c.forwarding), &notes{}, c.want, unused)
+		if got.String() != c.gets || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %s, %v", c, got, err)
+		}
+	}
 }

@@ -5,7 +5,10 @@ package share
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"guise/internal/hostnet/access"
@@ -21,9 +24,9 @@ import (
 // binds one of these ports itself is not stopped; what it would receive goes to the stack.
 
 const (
-	// defaultPorts is the number of ports that are taken if the user names none. TIME_WAIT keeps a
+	// DefaultPorts is the number of ports that are taken, at most, if the user names none. TIME_WAIT keeps a
 	// port for a minute where a peer's address and port are the same.
-	defaultPorts = 4096
+	DefaultPorts = 4096
 	// leastDefault is how many of them there must be.
 	leastDefault = 1024
 	// leastNamed is what the longest range that the user names must have: connections take their
@@ -36,6 +39,8 @@ const (
 const (
 	rangeKey    = "net/ipv4/ip_local_port_range"
 	reservedKey = journal.ReservedPorts
+	// privilegedKey has the first port that every user may have.
+	privilegedKey = "net/ipv4/ip_unprivileged_port_start"
 )
 
 // A Journal is where changes of the host are noted before they are made. Its folder is locked.
@@ -123,6 +128,72 @@ func Taken(want string) bool {
 	return errors.Join(err, e) == nil && len(chosen.Both(taken)) > 0
 }
 
+// ReserveForUser is Reserve for a stack of a user who has no rights of its own: none of the ports is in the
+// host's list already, and every user may have them.
+//
+// Where the host forwards, it may translate: then ports of its own range are also those from which others
+// connect through it, whatever the list says, and what is for them would come to the stack. So there the
+// stack has none of that range, and no more than it needs of what is above.
+func ReserveForUser(j Journal, want string) (Ports, error) {
+	return reserveForUser(sysctl.Host, j, want, used)
+}
+
+func reserveForUser(s sysctl.Directory, j Journal, want string, used func(Ports) ([]use, error)) (Ports, error) {
+	own, taken, err := hostPorts(s)
+	if err != nil {
+		return nil, err
+	}
+	if want == "" && forwards(s) {
+		free := above(own[0].Last).Without(taken)
+		uses, err := used(free)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range uses {
+			free = free.Without(Ports{{u.port, u.port}})
+		}
+		if free.Count() < leastDefault {
+			return nil, access.Refuse("the host forwards packets of others, and has no room for a stack's ports above those that it chooses "+
+				"for them (%s): %d are free, and a stack takes %d; a smaller range of the host makes room "+
+				"(sysctl net.ipv4.ip_local_port_range)", own, free.Count(), leastDefault)
+		}
+		want = free.last(leastDefault).String()
+	}
+	chosen, err := ParsePorts(want)
+	if err != nil {
+		return nil, access.Refuse("%w", err)
+	}
+	text, err := s.Read(privilegedKey)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read which ports every user may have: %w", err)
+	}
+	least, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s is %q: %w", privilegedKey, text, err)
+	}
+	least = max(least, 1024)
+	both, theirs := chosen.Both(taken), chosen.Both(own)
+	switch {
+	case len(both) > 0:
+		return nil, access.Refuse("ports %s are reserved on the host already; choose others, or leave ports= out for a range that is free", both)
+	case len(chosen) > 0 && int(chosen[0].First) < least:
+		return nil, access.Refuse("port %d is below %d, and not every user may have it", chosen[0].First, least)
+	case len(theirs) > 0 && forwards(s):
+		return nil, access.Refuse("the host forwards packets of others, and ports %s are of those that it may choose for them; choose others, "+
+			"or leave ports= out for a range that is free", theirs)
+	}
+	return reserve(s, j, want, used)
+}
+
+// forwards reports whether the host forwards what comes in by one of its interfaces.
+func forwards(s sysctl.Directory) bool {
+	all, _ := filepath.Glob(filepath.Join(string(s), "net/ipv4/conf/*/forwarding"))
+	return slices.ContainsFunc(all, func(path string) bool {
+		text, err := os.ReadFile(path)
+		return err == nil && strings.TrimSpace(string(text)) != "0"
+	})
+}
+
 // hostPorts returns the range from which the host chooses ports, and the ports that it never chooses.
 func hostPorts(s sysctl.Directory) (own, taken Ports, err error) {
 	text, e1 := s.Read(rangeKey)
@@ -141,7 +212,7 @@ func hostPorts(s sysctl.Directory) (own, taken Ports, err error) {
 // choose finds ports above the host's range, or else at its end.
 func choose(own, taken Ports) (Ports, error) {
 	if free := above(own[0].Last).Without(taken); free.Count() >= leastDefault {
-		return free.last(defaultPorts), nil
+		return free.last(DefaultPorts), nil
 	}
 	free := own.Without(taken)
 	if free.Count() < leastDefault+leastHost {
@@ -149,7 +220,7 @@ func choose(own, taken Ports) (Ports, error) {
 			"of them and leaves %d. A smaller range of the host makes room (sysctl net.ipv4.ip_local_port_range)",
 			own, free.Count(), leastDefault, leastHost)
 	}
-	return free.last(min(defaultPorts, free.Count()-leastHost)), nil
+	return free.last(min(DefaultPorts, free.Count()-leastHost)), nil
 }
 
 // named checks the ports that the user has named.

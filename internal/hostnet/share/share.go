@@ -14,7 +14,8 @@
 //
 // Limits. A program of the stack that binds another port receives nothing over the interface;
 // within the stack, it is reached. That is why bind() does not refuse it. Multicast and broadcast
-// go to the host alone. A member can send whatever it likes on the interface: it has the socket.
+// go to the host alone. A member can send whatever it likes, on any interface of the host: it has the
+// socket, and the kernel asks for no right beyond that. For users without rights there is the tap (tap.go).
 package share
 
 import (
@@ -59,8 +60,13 @@ type Shared struct {
 	// Raw: packets have no Ethernet header.
 	Raw bool
 
+	sides
+}
+
+// sides are what decides, on both sides, which packets are the stack's.
+type sides struct {
 	addresses []netip.Addr
-	filter    *filter // nil: Exclusive
+	filter    *filter // nil: all
 	table     *table
 }
 
@@ -180,7 +186,7 @@ func (s *Shared) openTable(link netlink.Link, r Request, j Journal) error {
 			return err
 		}
 	}
-	if err := s.table.addChain(r.Interface, !s.Raw, r.Exclusive, r.Ports); err != nil {
+	if err := s.table.addChain(chain{device: r.Interface, ethernet: !s.Raw, exclusive: r.Exclusive, ports: r.Ports}); err != nil {
 		return err
 	}
 	if !s.table.owned {
@@ -201,7 +207,7 @@ func (s *Shared) bind(ifindex int) error {
 
 // SetAddresses replaces the addresses that are shared. Those that stay are shared all the time;
 // there may be none.
-func (s *Shared) SetAddresses(addresses []netip.Addr) error {
+func (s *sides) SetAddresses(addresses []netip.Addr) error {
 	if s.filter == nil {
 		return nil
 	}

@@ -3,6 +3,7 @@
 package share
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -108,7 +109,8 @@ func explainTable(name string, err error) error {
 			"`nft delete table netdev %s` removes it", name, name)
 	}
 	return fmt.Errorf("cannot make the nftables table netdev %s, which hides the stack's packets from the host: %w; does this "+
-		"kernel have nf_tables with the netdev family (CONFIG_NF_TABLES_NETDEV)?", name, err)
+		"kernel have nf_tables with the netdev family (CONFIG_NF_TABLES_NETDEV; for uplinks of "+
+		"users CONFIG_NFT_DUP_NETDEV)?", name, err)
 }
 
 // create makes the table itself: the nftables package knows no flags of tables.
@@ -137,14 +139,22 @@ func (t *table) create(flags uint32) error {
 	return err
 }
 
+// chain is what a chain is made of.
+type chain struct {
+	device              string
+	ethernet, exclusive bool
+	ports               Ports
+	to                  int // not 0: the index of an interface that is given what is hidden, and what both get
+}
+
 // addChain makes the chain: from now on the packets are hidden.
-func (t *table) addChain(device string, ethernet, exclusive bool, ports Ports) error {
-	chainName := chainShare
-	if exclusive {
-		chainName = chainAlone
+func (t *table) addChain(c chain) error {
+	name := chainShare
+	if c.exclusive {
+		name = chainAlone
 	}
-	chain := t.conn.AddChain(&nftables.Chain{Name: chainName, Table: t.nft, Type: nftables.ChainTypeFilter,
-		Hooknum: nftables.ChainHookIngress, Priority: nftables.ChainPriorityFilter, Device: device})
+	chain := t.conn.AddChain(&nftables.Chain{Name: name, Table: t.nft, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookIngress, Priority: nftables.ChainPriorityFilter, Device: c.device})
 	add := func(rule ...[]expr.Any) {
 		var list []expr.Any
 		for _, part := range rule {
@@ -152,13 +162,13 @@ func (t *table) addChain(device string, ethernet, exclusive bool, ports Ports) e
 		}
 		t.conn.AddRule(&nftables.Rule{Table: t.nft, Chain: chain, Exprs: list})
 	}
-	if ethernet {
+	if c.ethernet {
 		for _, kind := range []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021AD} {
 			add(payload(expr.PayloadBaseLLHeader, 12, 2), is(big(kind)...), verdict(expr.VerdictAccept))
 		}
 	}
-	if exclusive {
-		add(hide())
+	if c.exclusive {
+		add(c.hide())
 		return t.flush()
 	}
 	set := func(name string, kind nftables.SetDatatype, constant ...byte) (*nftables.Set, error) {
@@ -175,18 +185,29 @@ func (t *table) addChain(device string, ethernet, exclusive bool, ports Ports) e
 	transports, e4 := set("transports", nftables.TypeInetProto, unix.IPPROTO_TCP, unix.IPPROTO_UDP)
 	errors4, e5 := set("errors4", nftables.TypeICMPType, 3, 4, 5, 11, 12)
 	errors6, e6 := set("errors6", nftables.TypeICMP6Type, 1, 2, 3, 4)
-	if err := errors.Join(e1, e2, e3, e4, e5, e6, t.conn.SetAddElements(portSet, intervals(ports))); err != nil {
+	if err := errors.Join(e1, e2, e3, e4, e5, e6, t.conn.SetAddElements(portSet, intervals(c.ports))); err != nil {
 		return err
 	}
 	t.sets = map[bool]*nftables.Set{true: addresses4, false: addresses6}
 
+	if c.to != 0 { // what both get: neighbours' answers, and below fragments
+		add(meta(expr.MetaKeyPROTOCOL), is(big(unix.ETH_P_ARP)...), payload(expr.PayloadBaseNetworkHeader, 0, 8), is(0, 1, 8, 0, 6, 4, 0, 2),
+			payload(expr.PayloadBaseNetworkHeader, 24, 4), in(addresses4), c.copy())
+		add(meta(expr.MetaKeyPROTOCOL), is(big(unix.ETH_P_IPV6)...), payload(expr.PayloadBaseNetworkHeader, 6, 1), is(unix.IPPROTO_ICMPV6),
+			payload(th, 0, 1), is(136), c.copy())
+	}
 	add(meta(expr.MetaKeyPKTTYPE), not(unix.PACKET_HOST), verdict(expr.VerdictAccept))
 	// Not every kernel knows by itself that these have no ports.
-	add(meta(expr.MetaKeyPROTOCOL), is(big(unix.ETH_P_IP)...), payload(expr.PayloadBaseNetworkHeader, 6, 2), mask(0x1f, 0xff), not(0, 0),
-		verdict(expr.VerdictAccept))
-	add(meta(expr.MetaKeyPROTOCOL), is(big(unix.ETH_P_IPV6)...),
+	fragment4 := join(meta(expr.MetaKeyPROTOCOL), is(big(unix.ETH_P_IP)...), payload(expr.PayloadBaseNetworkHeader, 6, 2), mask(0x1f, 0xff), not(0, 0))
+	fragment6 := join(meta(expr.MetaKeyPROTOCOL), is(big(unix.ETH_P_IPV6)...),
 		[]expr.Any{&expr.Exthdr{DestRegister: 1, Type: unix.IPPROTO_FRAGMENT, Offset: 2, Len: 2, Op: expr.ExthdrOpIpv6}},
-		mask(0xff, 0xf8), not(0, 0), verdict(expr.VerdictAccept))
+		mask(0xff, 0xf8), not(0, 0))
+	if c.to != 0 {
+		add(fragment4, payload(expr.PayloadBaseNetworkHeader, 16, 4), in(addresses4), c.copy())
+		add(fragment6, payload(expr.PayloadBaseNetworkHeader, 24, 16), in(addresses6), c.copy())
+	}
+	add(fragment4, verdict(expr.VerdictAccept))
+	add(fragment6, verdict(expr.VerdictAccept))
 	for _, v := range []struct {
 		protocol                  uint16
 		destination               []expr.Any
@@ -208,12 +229,12 @@ func (t *table) addChain(device string, ethernet, exclusive bool, ports Ports) e
 		},
 	} {
 		ours := join(meta(expr.MetaKeyPROTOCOL), is(big(v.protocol)...), v.destination, in(v.addresses))
-		add(ours, meta(expr.MetaKeyL4PROTO), in(transports), payload(th, 2, 2), in(portSet), hide())
+		add(ours, meta(expr.MetaKeyL4PROTO), in(transports), payload(th, 2, 2), in(portSet), c.hide())
 		ours = append(ours, join(meta(expr.MetaKeyL4PROTO), is(v.icmp))...)
-		add(ours, payload(th, 0, 1), is(v.reply), payload(th, 4, 2), in(portSet), hide())
+		add(ours, payload(th, 0, 1), is(v.reply), payload(th, 4, 2), in(portSet), c.hide())
 		ours = append(ours, join(payload(th, 0, 1), in(v.errors), v.innerPlain, payload(th, v.innerProtocol, 1))...)
-		add(ours, in(transports), payload(th, v.innerPorts, 2), in(portSet), hide())
-		add(ours, is(v.icmp), payload(th, v.innerPorts, 1), is(v.request), payload(th, v.innerPorts+4, 2), in(portSet), hide())
+		add(ours, in(transports), payload(th, v.innerPorts, 2), in(portSet), c.hide())
+		add(ours, is(v.icmp), payload(th, v.innerPorts, 1), is(v.request), payload(th, v.innerPorts+4, 2), in(portSet), c.hide())
 	}
 	return t.flush()
 }
@@ -294,8 +315,18 @@ func in(s *nftables.Set) []expr.Any {
 
 func verdict(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }
 
-// hide counts and drops.
-func hide() []expr.Any { return []expr.Any{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}} }
+// hide counts and drops; the stack's interface gets it first.
+func (c chain) hide() []expr.Any {
+	return append(c.copy(), &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
+}
+
+// copy gives the stack's interface a copy, if there is one.
+func (c chain) copy() []expr.Any {
+	if c.to == 0 {
+		return nil
+	}
+	return []expr.Any{&expr.Immediate{Register: 1, Data: binary.NativeEndian.AppendUint32(nil, uint32(c.to))}, &expr.Dup{RegDev: 1, IsRegDevSet: true}}
+}
 
 // intervals are the elements of a set of ranges: each begins one, or ends it after its last port.
 func intervals(p Ports) (elements []nftables.SetElement) {
