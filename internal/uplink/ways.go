@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"guise/internal/hostnet/journal"
 	"guise/internal/hostnet/share"
 	"guise/internal/plan"
@@ -172,9 +174,7 @@ func setting(key, name, value string) string {
 
 func (w *ways) openOwn(p *path) (*link, error) {
 	who := sha256.Sum256([]byte(w.control + " " + p.Name))
-	mac := net.HardwareAddr(who[:6])
-	mac[0] = mac[0]&0xfc | 2 // of one station, and of no manufacturer
-	d, err := macvtap.Open(p.Name, mac)
+	d, err := openBeside(p.Name, who)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +217,20 @@ func (w *ways) openOwn(p *path) (*link, error) {
 		delete(w.states, k)
 	}
 	return k, nil
+}
+
+// openBeside makes an interface beside that of the host, with a MAC address that who has on it. Where there
+// is one with that address it is that of a follower that was killed: it lasts as long as a program of the stack
+// that makes no call has its descriptor. Then it is another address. The network knows who by its identity.
+func openBeside(name string, who [sha256.Size]byte) (d *macvtap.Device, err error) {
+	for n := 0; n+6 <= len(who); n += 6 {
+		mac := net.HardwareAddr(slices.Clone(who[n : n+6]))
+		mac[0] = mac[0]&0xfc | 2 // of one station, and of no manufacturer
+		if d, err = macvtap.Open(name, mac); !errors.Is(err, unix.EADDRINUSE) {
+			break
+		}
+	}
+	return d, err
 }
 
 // given are the addresses that the user has named.
