@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -181,6 +183,18 @@ func (s *settings) planFollow() error {
 	return err
 }
 
+// isAnothers reports whether the stack is that of another user than who starts it, and not root's.
+func (s *settings) isAnothers() bool {
+	if s.User == "" {
+		return false
+	}
+	who, err := user.Lookup(s.User)
+	if err != nil {
+		who, err = user.LookupId(s.User)
+	}
+	return err != nil || who.Uid != "0" && who.Uid != strconv.Itoa(os.Geteuid())
+}
+
 // follow has the descriptors of the process that follows the host, which the holder starts.
 type follow struct {
 	config, report *os.File // the holder's
@@ -194,7 +208,7 @@ func (s *settings) openFollow(host *hostnet.Host) (*follow, error) {
 	if len(s.uplinks) == 0 {
 		return f, nil
 	}
-	c := uplink.Config{MPTCP: s.MPTCP, Journal: host.Journal(), Ports: s.ports.String(), Opener: s.opener != nil, Uplinks: s.uplinks}
+	c := uplink.Config{MPTCP: s.MPTCP, Journal: host.Journal(), Ports: s.ports.String(), Opener: s.opener != nil, User: s.isAnothers(), Uplinks: s.uplinks}
 	if s.opener != nil {
 		f.opener = s.opener.File()
 	}

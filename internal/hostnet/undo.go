@@ -91,7 +91,8 @@ func undoStep(j *journal.Journal, others []*journal.Journal, s journal.Step) err
 	case journal.Table:
 		return nat.Delete(s.Family, s.Name)
 	case journal.Ports:
-		return share.Release(sysctl.Host, s.Set)
+		// Whoever has a stack's tap can make it stay, though nothing passes by it any more.
+		return errors.Join(share.Release(sysctl.Host, s.Set), share.RemoveTaps(j.TableName()+"_"))
 	case journal.Sysctl:
 		if j.Shared(others, s.Key) {
 			return nil

@@ -40,6 +40,7 @@ type Config struct {
 	Journal string         `json:"journal"` // path of the stack's journal
 	Ports   string         `json:"ports"`   // of the stack, where it shares addresses of the host
 	Opener  bool           `json:"opener"`  // something with rights opens the uplinks (internal/uplink/opener)
+	User    bool           `json:"user"`    // the stack is another user's, who has no rights over the host's interfaces
 	Uplinks []*plan.Uplink `json:"uplinks"`
 }
 

@@ -40,6 +40,7 @@ type ways struct {
 	control string
 	keeper  keeper
 	memory  *memory
+	swept   bool          // taps of an earlier follower are gone
 	slots   map[int]*link // whose descriptors the warden keeps
 	changed chan struct{} // a network has given something else than before, or the opener has ended
 
@@ -62,6 +63,9 @@ func (w *ways) open(p *path) (*link, error) {
 	}
 	if p.Way == plan.Own {
 		return w.openOwn(p)
+	}
+	if p.Way == plan.Share && w.config.User {
+		return w.openTap(p)
 	}
 	return w.openShared(p)
 }
@@ -215,6 +219,35 @@ func (w *ways) openOwn(p *path) (*link, error) {
 		w.lock.Lock()
 		defer w.lock.Unlock()
 		delete(w.states, k)
+	}
+	return k, nil
+}
+
+// openTap is for a stack whose user is not to send whatever a packet socket can.
+func (w *ways) openTap(p *path) (*link, error) {
+	ports, err := share.ParsePorts(w.config.Ports)
+	if err != nil {
+		return nil, err
+	}
+	j, err := w.lockJournal()
+	if err != nil {
+		return nil, err
+	}
+	defer j.Folder.Unlock()
+	if !w.swept { // of a follower that was killed
+		if err := share.RemoveTaps(j.Journal.TableName() + "_"); err != nil {
+			return nil, err
+		}
+		w.swept = true
+	}
+	t, err := share.OpenTap(p.Name, ports, j.Table())
+	if err != nil {
+		return nil, err
+	}
+	k := &link{kind: t.Kind, file: t.File, mac: t.MAC.String(), host: p.device.mac, index: p.device.index,
+		addresses: t.SetAddresses, closer: func() { t.Close() }}
+	for _, s := range share.LinkSettings("*") {
+		k.settings = append(k.settings, setting(s.Key, p.Name, s.Value))
 	}
 	return k, nil
 }

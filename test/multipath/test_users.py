@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 from topology.granted import INSTALLED, Granted
 from topology.namespace import Namespace
 from topology.private import Machine, as_user
-from topology.process import eventually
+from topology.process import Process, eventually
 from topology.shared import MODEM, MODEM6, modem
 from topology.side import GUISE, PYTHON, program, wait_until_says
 from topology.uplinks import FAULTS, PORT, SEND, SERVER, SERVER6, Transfer, Uplinks, goes_on
@@ -73,6 +74,54 @@ def served(granted: Granted) -> Iterator[Granted]:
         service.signal(signal.SIGTERM)
         assert not service.finish().expect().errors
     assert granted.host() == before
+
+
+# Says whether it calls the stack directly, and what it gets; again for each line that it is given.
+FETCH = """
+import sys, urllib.request
+direct = "/memfd:guise " in open("/proc/self/maps").read()
+for n, _ in enumerate(sys.stdin, 1):
+    print(n, direct, len(urllib.request.urlopen(sys.argv[1]).read()), flush=True)
+"""
+
+
+def followers(granted: Granted) -> list[int]:
+    return [
+        pid
+        for pid in granted.far.processes("guise")
+        if b"follow-uplinks" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
+def fetch(running: Process, number: int) -> None:
+    assert running.stdin
+    running.stdin.write(b"again\n")
+    running.stdin.flush()
+    wait_until_says(running, f"{number} True 3000000")
+
+
+@pytest.mark.parametrize("whose", ["nobody", "root"])
+def test_a_user_for_whom_root_starts_a_stack_gets_no_packet_socket(
+    granted: Granted, whose: str
+) -> None:
+    """By one anything can be sent, on any interface of the host. A stack of root's own has some."""
+    of = pwd.getpwnam(whose)
+    drop = [f"--reuid={of.pw_uid}", f"--regid={of.pw_gid}", "--init-groups"]
+    program = ["setpriv", *drop, PYTHON, "-c", FETCH, f"http://{SERVER}:8000/3000000"]
+    words = [GUISE, "run", "--user", whose, "--mptcp", *BOTH, "--", *program]
+    before = granted.host()
+    with granted.server.start(PYTHON, "-c", SERVE) as server:
+        wait_until_says(server, "ready")
+        with granted.machine.start(*words, stdin=subprocess.PIPE) as running:
+            fetch(running, 1)
+            sockets = granted.machine.run("ss", "-0", "-p").expect().text
+            assert ("guise" in sockets or "python" in sockets) == (whose == "root"), sockets
+            first = followers(granted)
+            os.kill(first[0], signal.SIGKILL)
+            eventually(lambda: followers(granted) not in ([], first), "another one follows")
+            fetch(running, 2)
+            running.stop()
+    eventually(lambda: granted.host() == before, "nothing is left")
 
 
 def test_a_user_downloads_over_both(served: Granted) -> None:
