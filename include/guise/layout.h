@@ -10,6 +10,7 @@
  *	base + GUISE_OFF_DATA	the image's data and bss; shared. Constants with pointers are first,
  *				and only read once the kernel has booted
  *	base + GUISE_OFF_ARENA	RAM: struct pages, slabs, kernel stacks; shared
+ *	base + size - monitor_size	records of the monitor, from a memory file of their own
  *
  * Each begins on a boundary of GUISE_HOST_PAGE_MAX, so that hosts with pages of
  * 4, 16 and 64 KiB can map it. The port's own pages have 4 KiB everywhere.
@@ -237,7 +238,9 @@ struct guise_region {
 	uint32_t abi;
 	uint32_t running; /* the port booted */
 	uint64_t base, size;
+	uint64_t monitor_size;  /* bytes at the end that are of another memory file; guise/monitor.h */
 	uint64_t ram, ram_size; /* the arena */
+	uint64_t monitor;       /* the address of its struct guise_monitor_head, or 0 */
 	char name[64];          /* of the stack, for messages */
 	char cmdline[512];      /* kernel command line */
 
@@ -253,6 +256,7 @@ struct guise_region {
 	uint32_t privileges;     /* GUISE_PRIVILEGES_* */
 	uint32_t links_now;      /* counts links that were added or removed */
 	uint64_t user_namespace; /* of the ids of users: its inode, or 0 */
+	uint64_t monitor_kinds;  /* a bit for each kind of event that is recorded */
 
 	/* Written at each wait. */
 	uint32_t online __attribute__((aligned(64))); /* simulated time: threads that do not wait */

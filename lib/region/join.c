@@ -248,6 +248,7 @@ static void take_descriptors(struct guise_stack *s, const struct guise_join_repl
 	unsigned int n = 0;
 
 	s->memfd = fd[n++];
+	s->monitor_fd = fd[n++];
 	s->image_fd = fd[n++];
 	s->alive = fd[n++];
 	for (unsigned int i = 0; i < r->bells; i++)
@@ -296,6 +297,8 @@ static struct guise_stack *build(int control, const struct guise_join_reply *r, 
 		s->proc = r->proc;
 		take_descriptors(s, r, fd);
 		*err = map(s, r);
+		host_sys(SYS_close, s->monitor_fd);
+		s->monitor_fd = -1;
 	}
 	if (*err) {
 		guise_stack_free(s);

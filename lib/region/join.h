@@ -8,7 +8,7 @@
  * its own and sends one end of it over the ticket, with a request. The holder
  * answers on that private pair, once, with the descriptors of the stack:
  *
- *	region memfd, image file, alive pipe (read end), as many bells as
+ *	region memfd, that of the monitor's records, image file, alive pipe (read end), as many bells as
  *	the answer says, then the descriptors of each link, as many as links[] says
  *
  * The private pair stays open as the member's control channel. It is
@@ -43,7 +43,7 @@
 #include <unistd.h>
 
 #define GUISE_JOIN_MAGIC     0x6e694f4aU
-#define GUISE_JOIN_FIXED_FDS 3
+#define GUISE_JOIN_FIXED_FDS 4
 
 enum guise_join_kind {
 	GUISE_JOIN_NOW = 0,

@@ -5,7 +5,7 @@
  * The whole range is reserved first, in one piece that must be free; then the
  * parts are mapped over it. At the base lies memory of this process alone, its table of
  * host services; text and constants come from the image (image.c), the rest from the shared
- * memory file. Constants with pointers are there, too, and are written until the kernel has
+ * memory file, and the records of the monitor from another one. Constants with pointers are there, too, and are written until the kernel has
  * booted. From then on each process maps them without the right to write. That is against
  * mistakes of the kernel's code: who has the memory file can map it otherwise.
  */
@@ -35,7 +35,7 @@ struct guise_stack *guise_stack_new(void)
 		guise_fail(ENOMEM, "no memory for a stack");
 		return NULL;
 	}
-	s->memfd = s->image_fd = s->alive = s->control = s->pump_bell = s->console_fd = -1;
+	s->memfd = s->monitor_fd = s->image_fd = s->alive = s->control = s->pump_bell = s->console_fd = -1;
 	memset(s->bell, -1, sizeof(s->bell));
 	for (int i = 0; i < GUISE_MAX_LINKS; i++)
 		memset(s->port[i].fd, -1, sizeof(s->port[i].fd));
@@ -115,12 +115,12 @@ static int lay_image(struct guise_stack *s, uint64_t base)
 int guise_region_map(struct guise_stack *s)
 {
 	const uint64_t at = GUISE_OFF_HEADER + __builtin_offsetof(struct guise_region, magic);
-	uint64_t head[4], base, size;
+	uint64_t head[5], base, size, shared;
 	const int reserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	long got;
 	int err;
 
-	/* magic, abi and running, base, size */
+	/* magic, abi and running, base, size, monitor_size */
 	if (host_sys(SYS_pread64, s->memfd, head, sizeof(head), at) != sizeof(head) ||
 	    head[0] != GUISE_MAGIC)
 		return guise_fail(EINVAL, "not a guise region");
@@ -131,6 +131,7 @@ int guise_region_map(struct guise_stack *s)
 				  (uint32_t)head[1], GUISE_ABI);
 	base = head[2];
 	size = head[3];
+	shared = size - head[4];
 	got = host_sys(SYS_mmap, base, size, PROT_NONE, reserve | MAP_FIXED_NOREPLACE, -1, 0);
 	/* Where the flag is not known, or refused, the address is a hint. */
 	if (got < 0 && got != -EEXIST)
@@ -148,8 +149,10 @@ int guise_region_map(struct guise_stack *s)
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ||
 	    !lay(base, GUISE_OFF_HEADER, GUISE_OFF_TEXT, PROT_READ | PROT_WRITE, MAP_SHARED,
 		 s->memfd, GUISE_OFF_HEADER) ||
-	    !lay(base, GUISE_OFF_DATA, size, PROT_READ | PROT_WRITE, MAP_SHARED, s->memfd,
-		 GUISE_OFF_DATA)) {
+	    !lay(base, GUISE_OFF_DATA, shared, PROT_READ | PROT_WRITE, MAP_SHARED, s->memfd,
+		 GUISE_OFF_DATA) ||
+	    (shared < size && !lay(base, shared, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+				   s->monitor_fd, 0))) {
 		guise_fail(ENOMEM, "the region cannot be mapped");
 		goto fail;
 	}

@@ -216,6 +216,7 @@ static int gather(const struct guise_server *v, struct guise_join_reply *r, int 
 			       GUISE_MESSAGE_FDS,
 		       "one message carries them");
 	fd[n++] = s->memfd;
+	fd[n++] = s->monitor_fd;
 	fd[n++] = s->image_fd;
 	fd[n++] = v->alive[0];
 	r->tracer = v->tracer;

@@ -42,6 +42,7 @@ struct guise_stack {
 	unsigned int proc; /* our index in region->procs */
 
 	int memfd;               /* the region */
+	int monitor_fd;          /* the creator's: the records of the monitor (guise/monitor.h) */
 	int image_fd;            /* the kernel image, or a sealed copy; image.c */
 	int bell[GUISE_BELLS];   /* pipes, to wake threads in ppoll; bell.c */
 	unsigned int bells;      /* how many of them this process has */

@@ -29,6 +29,7 @@ static inline void test_holder(struct guise_stack *s, int ticket[2])
 	r->base = 0x7e9000000000;
 	r->procs[0].used = r->procs[1].used = 1;
 	s->memfd = memfd_create("guise-test", MFD_CLOEXEC);
+	s->monitor_fd = memfd_create("guise-test-monitor", MFD_CLOEXEC);
 	s->image_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	r->links[2].used = 1;
 	strcpy(r->links[2].kind, "pair");

@@ -23,7 +23,7 @@ static inline void test_region(struct guise_stack *s)
 	r->vcpu->next_event = r->vcpu->bell_again = ~0ull;
 	for (uint32_t i = 1; i < GUISE_MAX_SLOTS; i++)
 		s->slots[i].id = i;
-	s->memfd = s->image_fd = s->alive = s->control = s->pump_bell = -1;
+	s->memfd = s->monitor_fd = s->image_fd = s->alive = s->control = s->pump_bell = -1;
 	memset(s->bell, -1, sizeof(s->bell));
 	for (int i = 0; i < GUISE_MAX_LINKS; i++)
 		for (int k = 0; k < GUISE_LINK_FDS; k++)

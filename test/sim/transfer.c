@@ -6,12 +6,17 @@
  * transfer took, by which congestion control. The same seed must print the same, whatever the
  * machine does.
  *
- * Usage: transfer SEED [CONGESTION-CONTROL [BYTES [NETEM-SPEC]]]
+ * With a file for them, the monitor records events, of all kinds; its records are written there, and
+ * the counters of both namespaces to FILE.a and FILE.b.
+ *
+ * Usage: transfer SEED [CONGESTION-CONTROL [BYTES [NETEM-SPEC [EVENTS-FILE [KINDS]]]]]
  */
 #include "guise/guise.h"
+#include "guise/syscall.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -56,6 +61,63 @@ static void print_packets(struct guise_stack *s, int packet)
 	}
 }
 
+static int open_file(struct guise_stack *s, const char *path, int flags)
+{
+	return (int)guise_call(s, GUISE_NR_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
+}
+
+static void copy(struct guise_stack *s, int from, FILE *to)
+{
+	static char text[65536];
+	ssize_t n;
+
+	while ((n = guise_read(s, from, text, sizeof(text))) > 0)
+		fwrite(text, 1, (size_t)n, to);
+	check(n, "read");
+}
+
+static FILE *result(const char *file, const char *suffix)
+{
+	char path[4096];
+	FILE *to;
+
+	snprintf(path, sizeof(path), "%s%s", file, suffix);
+	to = fopen(path, "w");
+	if (!to)
+		check(-errno, path);
+	return to;
+}
+
+/* Returns the file of the records. */
+static int record(struct guise_stack *s, const char *what)
+{
+	int kinds, events;
+
+	check(kinds = open_file(s, "/proc/net/guise/kinds", O_WRONLY), "kinds");
+	check(guise_write(s, kinds, what, strlen(what)), what);
+	guise_close(s, kinds);
+	check(events = open_file(s, "/proc/net/guise/events", O_RDONLY), "events");
+	return events;
+}
+
+static void write_counters(struct guise_stack *s, int namespace, const char *file,
+			   const char *suffix)
+{
+	static const char *const from[] = { "/proc/thread-self/net/snmp",
+					    "/proc/thread-self/net/netstat" };
+	FILE *to = result(file, suffix);
+
+	check(guise_netns_enter(s, namespace), "enter");
+	for (int i = 0; i < 2; i++) {
+		int fd;
+
+		check(fd = open_file(s, from[i], O_RDONLY), from[i]);
+		copy(s, fd, to);
+		guise_close(s, fd);
+	}
+	fclose(to);
+}
+
 int main(int argc, char **argv)
 {
 	struct guise_options opt = GUISE_OPTIONS_INIT;
@@ -69,11 +131,12 @@ int main(int argc, char **argv)
 	struct tcp_info info;
 	socklen_t len = sizeof(info), named = 15;
 	char spec[256], used[16] = "";
-	int err, a, b, listener, out, in, packet, sndbuf = 4 << 20;
+	int err, a, b, listener, out, in, packet, events = -1, sndbuf = 4 << 20;
 	uint64_t start;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: transfer SEED [CC [BYTES [NETEM]]]\n");
+		fprintf(stderr,
+			"usage: transfer SEED [CC [BYTES [NETEM [EVENTS-FILE [KINDS]]]]]\n");
 		return 2;
 	}
 	opt.simulated = 1;
@@ -83,6 +146,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "transfer: %s\n", guise_error());
 		return 1;
 	}
+	if (argc > 5)
+		events = record(s, argc > 6 ? argv[6] : "all");
 	check(a = guise_netns_new(s), "namespace a");
 	check(b = guise_netns_new(s), "namespace b");
 	check(guise_veth_add(s, a, "v", b, "v"), "veth");
@@ -141,6 +206,14 @@ int main(int argc, char **argv)
 	      "TCP_CONGESTION");
 	printf("done %s bytes %ld ns %" PRIu64 " retransmits %u cwnd %u\n", used, got,
 	       guise_clock(s) - start, info.tcpi_total_retrans, info.tcpi_snd_cwnd);
+	if (events >= 0) {
+		FILE *file = result(argv[5], "");
+
+		copy(s, events, file);
+		fclose(file);
+		write_counters(s, a, argv[5], ".a");
+		write_counters(s, b, argv[5], ".b");
+	}
 	guise_leave(s);
 	return 0;
 }

@@ -118,7 +118,7 @@ SECTIONS
 	.gnu.hash : { *(.gnu.hash) } :rodata
 	.dynsym : { *(.dynsym) } :rodata
 	.dynstr : { *(.dynstr) } :rodata
-	.rela.dyn : { *(.rela.*) *(.rela_*) } :rodata
+	.rela.dyn : { *(.rela.*) *(.rela_*) *(.relaguise_*) } :rodata
 
 	. = GUISE_OFF_DATA;
 	_sdata = .;
@@ -127,6 +127,16 @@ SECTIONS
 	ASSERT(SIZEOF(.got) <= GOT_RESERVED, "code refers to data through a GOT")
 	RO_DATA(64)
 	EXCEPTION_TABLE(8)
+	guise_hooks : ALIGN(8) {
+		__start_guise_hooks = .;
+		KEEP(*(guise_hooks))
+		__stop_guise_hooks = .;
+	}
+	guise_controls : ALIGN(8) {
+		__start_guise_controls = .;
+		KEEP(*(guise_controls))
+		__stop_guise_controls = .;
+	}
 	. = ALIGN(GUISE_HOST_PAGE_HUGE);
 	guise_constants_end = .;
 	RW_DATA(64, PAGE_SIZE, THREAD_SIZE) :data
