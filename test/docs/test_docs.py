@@ -215,6 +215,12 @@ def test_list_of_calls_is_what_the_preload_library_has() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_records_of_the_monitor_are_described_as_the_header_has_them() -> None:
+    script = ROOT / "make/monitor_doc.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 KINDS = "lib/link/kinds.py"
 HAVE_KINDS = [  # in prose
     "docs/guise.1",
