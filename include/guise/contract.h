@@ -141,8 +141,7 @@ struct guise_image {
 #define GUISE_NR_FORK         2058 /* (place, marks, n, fd, slot): see kernel/heir.c */
 #define GUISE_NR_IDENTIFY     2059 /* (ids, ids, ids, ids, capabilities, flags): identity.c */
 #define GUISE_NR_LINK_CARRIER 2060 /* (link index, 1 or 0): its carrier is there, or lost */
-#define GUISE_NR_MONITOR      2061 /* (kinds): the holder's readers want these recorded */
-#define GUISE_NR_END          2062
+#define GUISE_NR_END          2061
 
 /*
  * GUISE_NR_IDENTIFY: the users, groups and capabilities of a thread. Each of the first four

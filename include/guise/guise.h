@@ -47,7 +47,6 @@ struct guise_options {
 	int console_fd; /* kernel messages (errors; more by loglevel=7 in cmdline); -1: stderr */
 	int index;      /* -1 (default): any free base address; else 0..63, one of 64 known */
 	const char *kernel; /* which image beside the library; default: "guise-kernel" */
-	uint64_t monitor; /* bytes of the monitor's records; 0: 64 MiB, a power of two, 1 MiB to 1 GiB */
 };
 
 #define GUISE_OPTIONS_INIT { .size = sizeof(struct guise_options), .console_fd = -1, .index = -1 }

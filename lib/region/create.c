@@ -41,10 +41,9 @@
 #define IDLE_DEVICES "dummy.numdummies=0 ifb.numifbs=0 fb_tunnels=none"
 #define MEMORY_MIN   (32ull << 20)
 #define MEMORY_USUAL (256ull << 20)
-#define MONITOR_USUAL (64ull << 20)
-#define MONITOR_MIN   (1ull << 20)
-#define MONITOR_MAX   (1ull << 30)
-#define MEMORY_MAX    (BASE_WINDOW - GUISE_OFF_ARENA - MONITOR_MAX - GUISE_MONITOR_RECORDS)
+#define MONITOR_RING (64ull << 20) /* a power of two; memory as it fills */
+#define MONITOR_SIZE (GUISE_MONITOR_RECORDS + MONITOR_RING)
+#define MEMORY_MAX   (BASE_WINDOW - GUISE_OFF_ARENA - MONITOR_SIZE)
 
 /*
  * Some kernels for arm64, Android's for one, give programs 39 bits of addresses
@@ -67,12 +66,6 @@ static uint64_t base_first(void)
 	return got == (long)last || got == -EEXIST ? BASE_HIGH : BASE_LOW;
 }
 
-/* With its head. */
-static uint64_t monitor_size(const struct guise_options *opt)
-{
-	return GUISE_MONITOR_RECORDS + (opt->monitor ? opt->monitor : MONITOR_USUAL);
-}
-
 /* Steps 2 to 4 at one base; -EADDRINUSE: try another. */
 static int settle(struct guise_stack *s, const struct guise_image_file *im,
 		  const struct guise_options *opt, uint64_t memory, uint64_t base)
@@ -85,8 +78,8 @@ static int settle(struct guise_stack *s, const struct guise_image_file *im,
 	r->magic = GUISE_MAGIC;
 	r->abi = GUISE_ABI;
 	r->base = base;
-	r->size = GUISE_OFF_ARENA + memory + monitor_size(opt);
-	r->monitor_size = monitor_size(opt);
+	r->size = GUISE_OFF_ARENA + memory + MONITOR_SIZE;
+	r->monitor_size = MONITOR_SIZE;
 	r->monitor = base + r->size - r->monitor_size;
 	r->ram = base + GUISE_OFF_ARENA;
 	r->ram_size = memory;
@@ -143,8 +136,8 @@ static int find_place(struct guise_stack *s, const struct guise_image_file *im,
 {
 	const uint64_t first = base_first();
 	const uint64_t places =
-		(BASE_COUNT * BASE_WINDOW - GUISE_OFF_ARENA - memory - monitor_size(opt)) /
-			BASE_STEP + 1;
+		(BASE_COUNT * BASE_WINDOW - GUISE_OFF_ARENA - memory - MONITOR_SIZE) / BASE_STEP +
+		1;
 	uint64_t place = 0;
 	int err = -EADDRINUSE;
 
@@ -182,12 +175,11 @@ static int check_file_sizes(uint64_t memory)
 }
 
 /* The memory file of the records, with its head; or -errno with the sentence. */
-static int make_monitor(const struct guise_options *opt)
+static int make_monitor(void)
 {
-	const uint64_t size = monitor_size(opt);
-	const uint64_t capacity = (size - GUISE_MONITOR_RECORDS) / sizeof(struct guise_record);
+	const uint64_t capacity = MONITOR_RING / sizeof(struct guise_record);
 	const uint64_t at = __builtin_offsetof(struct guise_monitor_head, capacity);
-	long ret = guise_fd_shared("guise-monitor", size);
+	long ret = guise_fd_shared("guise-monitor", MONITOR_SIZE);
 	int fd = (int)ret;
 
 	if (fd >= 0) {
@@ -202,7 +194,7 @@ static int make_monitor(const struct guise_options *opt)
 	if (fd >= 0)
 		host_sys(SYS_close, fd);
 	return guise_fail((int)-ret, "no memory file of %llu MiB for the monitor: %s",
-			  (unsigned long long)size >> 20, strerror((int)-ret));
+			  (unsigned long long)MONITOR_SIZE >> 20, strerror((int)-ret));
 }
 
 struct guise_stack *guise_create(const struct guise_options *given, int *err)
@@ -222,15 +214,6 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 	if (memory < MEMORY_MIN || memory > MEMORY_MAX) {
 		*err = guise_fail(EINVAL, "memory of %llu bytes: it must be %llu to %llu MiB",
 				  (unsigned long long)memory, MEMORY_MIN >> 20, MEMORY_MAX >> 20);
-		return NULL;
-	}
-	if (opt.monitor && (opt.monitor & (opt.monitor - 1) || opt.monitor < MONITOR_MIN ||
-			    opt.monitor > MONITOR_MAX)) {
-		*err = guise_fail(EINVAL,
-				  "%llu bytes for the monitor: it must be a power of two, "
-				  "%llu to %llu MiB",
-				  (unsigned long long)opt.monitor, MONITOR_MIN >> 20,
-				  MONITOR_MAX >> 20);
 		return NULL;
 	}
 	*err = check_file_sizes(memory);
@@ -256,7 +239,7 @@ struct guise_stack *guise_create(const struct guise_options *given, int *err)
 			   (unsigned long long)memory >> 20, strerror(-*err));
 		goto fail;
 	}
-	*err = s->monitor_fd = make_monitor(&opt);
+	*err = s->monitor_fd = make_monitor();
 	if (*err < 0)
 		goto fail;
 	*err = find_place(s, &im, &opt, memory);

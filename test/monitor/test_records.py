@@ -4,6 +4,7 @@ missing, and nothing is there twice. And as files of a stack that programs read.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -169,6 +170,19 @@ def test_kinds_are_chosen_and_nothing_else_is_recorded() -> None:
     assert kinds.split() == ["rto", "state"]
     assert {r.kind for r in parse(events)} == {"state"}
     assert "tcp_v4_connect" in {r.function for r in parse(events)}
+
+
+@pytest.mark.skipif(bool(os.geteuid()), reason="needs root, to be other users")
+def test_another_user_does_not_read_them() -> None:
+    """A program of another user is served, without any right over the stack's network."""
+    events = "/proc/net/guise/events"
+    text = on_stack(
+        f"echo all > {KINDS}; setpriv --reuid 65534 --regid 65534 --clear-groups "
+        f"sh -c 'cat {events}; cat {KINDS}; echo none > {KINDS}; echo tried'; cat {KINDS} | wc -l"
+    )
+    tried, kinds = text.split()
+    assert tried == "tried"
+    assert int(kinds) > 30
 
 
 def test_options_and_sysctls_that_are_set_are_recorded() -> None:

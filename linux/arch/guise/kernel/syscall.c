@@ -15,7 +15,6 @@
 #include <linux/sched.h>
 #include <linux/socket.h>
 #include <linux/syscalls.h>
-#include <linux/version.h>
 #include <net/net_namespace.h>
 
 #include <asm/guise.h>
@@ -99,10 +98,6 @@ static long guise_own_call(u64 nr, const u64 *a)
 		return guise_link_carrier(a[0], a[1]);
 	case GUISE_NR_IDENTIFY:
 		return guise_identify(a);
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
-	case GUISE_NR_MONITOR:
-		return guise_monitor_want(a[0]);
-#endif
 	}
 	return -ENOSYS;
 }

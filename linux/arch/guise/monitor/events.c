@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Starts and stops the monitor, and shows its records as text, inside the stack:
+ * Chooses what the monitor records, and shows its records as text, inside the stack:
  *
  *	/proc/net/guise/kinds	which kinds are recorded: a name in each line. To be written by who
  *				administers the network: names, "all" or "none"
  *	/proc/net/guise/events	the records that are there, the oldest first, a line for each:
  *				time, kind, function, and name=value of each field that is not 0
- *
- * Two may ask for records: who writes kinds, and the holder of the stack for its readers
- * (GUISE_NR_MONITOR). What either of them wants is recorded.
  *
  * Limits: what is overwritten while the file is read is left out, and a line "# N lost" says so.
  */
@@ -35,8 +32,6 @@ static const char *const kind_name[] = {
 
 static_assert(GUISE_EVENT_KINDS <= 64, "a bit for each kind");
 
-static u64 wanted_inside, wanted_by_holder;
-
 static struct guise_monitor_head *head(void)
 {
 	return (struct guise_monitor_head *)(unsigned long)guise_region.monitor;
@@ -57,27 +52,6 @@ static void write_head(struct guise_monitor_head *h)
 		strscpy(h->hook[i], __start_guise_hooks[i].function, sizeof(h->hook[i]));
 	strscpy(h->release, UTS_RELEASE, sizeof(h->release));
 	smp_store_release(&h->magic, GUISE_MONITOR_MAGIC);
-}
-
-static long record(void)
-{
-	const u64 all = GENMASK_ULL(GUISE_EVENT_KINDS - 1, 0);
-	u64 kinds = (wanted_inside | wanted_by_holder) & all;
-
-	if (kinds && !guise_region.monitor)
-		return -EOPNOTSUPP;
-	if (kinds)
-		write_head(head());
-	WRITE_ONCE(guise_region.monitor_kinds, kinds);
-	return 0;
-}
-
-long guise_monitor_want(u64 kinds)
-{
-	if (!capable(CAP_NET_ADMIN))
-		return -EPERM;
-	wanted_by_holder = kinds;
-	return record();
 }
 
 /* ---- kinds ---------------------------------------------------------------------------------- */
@@ -101,7 +75,7 @@ static int parse_kinds(char *text, u64 *kinds)
 		if (!*name || !strcmp(name, "none"))
 			continue;
 		if (!strcmp(name, "all")) {
-			*kinds = ~0ULL;
+			*kinds = GENMASK_ULL(GUISE_EVENT_KINDS - 1, 0);
 			continue;
 		}
 		i = match_string(kind_name, GUISE_EVENT_KINDS, name);
@@ -122,8 +96,10 @@ static int kinds_write(struct file *file, char *text, size_t size)
 	err = parse_kinds(text, &kinds);
 	if (err)
 		return err;
-	wanted_inside = kinds;
-	return (int)record();
+	if (kinds)
+		write_head(head());
+	WRITE_ONCE(guise_region.monitor_kinds, kinds);
+	return 0;
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -144,8 +120,6 @@ static void *events_at(struct reading *at)
 {
 	struct guise_monitor_head *h = head();
 
-	if (!h)
-		return NULL;
 	if (h->begun > h->capacity && at->next < h->begun - h->capacity) {
 		at->lost += h->begun - h->capacity - at->next;
 		at->next = h->begun - h->capacity;
@@ -160,7 +134,7 @@ static void *events_start(struct seq_file *m, loff_t *pos)
 	struct reading *at = m->private;
 	struct guise_monitor_head *h = head();
 
-	if (!*pos && h) {
+	if (!*pos) {
 		at->until = h->written;
 		at->next = h->begun > h->capacity ? h->begun - h->capacity : 0;
 		at->lost = 0;

@@ -66,9 +66,6 @@ long guise_syscall(u64 nr, const u64 arg[6]);
 /* time.c */
 void guise_timer_interrupt(void);
 
-/* monitor/events.c */
-long guise_monitor_want(u64 kinds);
-
 /* kernel/heir.c */
 long guise_fork(u64 index, u64 marks, u64 n, u64 fd, u64 first);
 void guise_heir_close(unsigned long *keep, unsigned int bits);
