@@ -27,7 +27,7 @@ HOLDER = BUILD / "guise-holder"
 # (lib/region/image.c).
 NAMED = os.environ.get("GUISE_KERNEL")
 IMAGE = Path(NAMED) if NAMED else BUILD / "guise-kernel"
-MEMORY = {"guise", "guise-stream"} | (set() if NAMED else {"guise-kernel"})
+MEMORY = {"guise", "guise-monitor", "guise-stream"} | (set() if NAMED else {"guise-kernel"})
 F_GET_SEALS, F_SEAL_EXEC = 1034, 0x20
 HEADER = 0x10000  # GUISE_OFF_HEADER
 SHARED = {"SEAL": 1, "SHRINK": 2, "GROW": 4}
@@ -162,7 +162,12 @@ def host_seals_against_exec() -> bool:
 def test_nobody_cuts_shared_memory_or_makes_it_executable(tmp_path: Path) -> None:
     """A member tries: another one would end by SIGBUS, or run what was written there."""
     with running(tmp_path) as stack:
-        files = memory_files(stack.program)
+        # Members have that of the monitor's records mapped, and its descriptor closed.
+        files = {
+            name: path
+            for pid in (*carriers(stack), stack.program)
+            for name, path in memory_files(pid).items()
+        }
         assert files.keys() == MEMORY
         for name, path in files.items():
             seals = COPY_OF_THE_IMAGE if name == "guise-kernel" else SHARED
@@ -192,7 +197,7 @@ def test_memory_that_is_shared_is_not_executed_and_code_is_not_written(tmp_path:
                 elif name := re.match(r"/memfd:(guise[\w-]*)", m.name):
                     rights.setdefault(name[1], set()).add(m.rights)
             assert rights.keys() == MEMORY | {"guise-kernel"}
-            assert rights["guise-stream"] == {"rw-s"}
+            assert rights["guise-stream"] == rights["guise-monitor"] == {"rw-s"}
             assert rights["guise-kernel"] == {"r-xp", "r--p"}
             assert not any("x" in r for r in rights["guise"]), rights
 
