@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the tables of docs/monitor.md from include/guise/monitor.h, which has the kinds of events and
-the fields of a record. --check: says whether they are the same, and changes nothing."""
+"""Writes the tables of docs/monitor.md from include/guise/monitor.h, which has the kinds of events
+and the fields of a record. --check: says whether they are the same, and changes nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ STRING = r'"((?:[^"\\]|\\.)*)"'
 
 def define(name: str) -> str:
     """What stands behind a macro's name."""
-    found = re.search(rf"^#define {name}\([^)]*\)(.*?[^\\])\n", HEADER.read_text("utf-8"), re.M | re.S)
+    found = re.search(
+        rf"^#define {name}\([^)]*\)(.*?[^\\])\n", HEADER.read_text("utf-8"), re.M | re.S
+    )
     assert found, f"{HEADER} has no {name}"
     return found[1].replace("\\\n", " ")
 

@@ -238,8 +238,7 @@ struct guise_region {
 	uint32_t abi;
 	uint32_t running; /* the port booted */
 	uint64_t base, size;
-	uint64_t
-		monitor_size; /* bytes at the end that are of another memory file; guise/monitor.h */
+	uint64_t monitor_size;  /* bytes at the end, of another memory file: guise/monitor.h */
 	uint64_t ram, ram_size; /* the arena */
 	uint64_t monitor;       /* the address of its struct guise_monitor_head, or 0 */
 	char name[64];          /* of the stack, for messages */

@@ -39,83 +39,105 @@
  * Kinds of events: name, and what seq, end, count and detail of the record say. A kind's number
  * never changes; new ones come at the end.
  */
-#define GUISE_EVENTS(X)                                                                                               \
-	X(ACK, "ack",                                                                                                 \
-	  "an acknowledgement was processed; seq: its number; count: bytes it newly "                                 \
-	  "acknowledges; detail: packets it newly delivers")                                                          \
-	X(SENT, "sent",                                                                                               \
-	  "a segment with data, SYN or FIN was sent; seq, end: its range; count: "                                    \
-	  "packets it is cut into; detail: flags of its header")                                                      \
-	X(RETRANSMIT, "retransmit",                                                                                   \
-	  "a segment was sent again; seq, end: its range; count: "                                                    \
-	  "packets; detail: 0, or the error that kept it back")                                                       \
-	X(DUPACK, "dupack",                                                                                           \
-	  "a duplicate acknowledgement; seq: its number; count: how many it "                                         \
-	  "stands for")                                                                                               \
-	X(SACK, "sack",                                                                                               \
-	  "a range was selectively acknowledged; seq, end: the range; count: "                                        \
-	  "packets of it")                                                                                            \
-	X(DSACK, "dsack", "the peer has got a range twice; seq, end: the range; count: packets")                      \
-	X(RTO, "rto",                                                                                                 \
-	  "the retransmission timer fired; seq: the first byte that is not "                                          \
-	  "acknowledged; count: how often in a row, before this one")                                                 \
-	X(TLP, "tlp",                                                                                                 \
-	  "a tail loss probe was sent; seq, end: what is not acknowledged; count: 1 if it was a retransmission")      \
-	X(PROBE, "zero-window-probe",                                                                                 \
-	  "the peer's window is closed, and was probed; count: probes "                                               \
-	  "so far; detail: 0, or the error that kept it back")                                                        \
-	X(LOCAL_DROP, "local-drop",                                                                                   \
-	  "a segment did not fit into the queue of the interface; seq, "                                              \
-	  "end: its range; count: packets; detail: the queue's answer")                                               \
-	X(CA_STATE, "ca-state",                                                                                       \
-	  "the state of congestion avoidance changed; count: the state "                                              \
-	  "before; detail: the state after")                                                                          \
-	X(UNDO, "undo",                                                                                               \
-	  "a reduction of the window was taken back; count: 1 if marks of loss were, too")                            \
-	X(ECN, "ecn", "a mark of congestion; detail: 1 the peer reports one, 2 a packet had one")                     \
-	X(REORDERING, "reordering",                                                                                   \
-	  "packets were overtaken; seq: the first that was; count: by how many; detail: 1 if only a timestamp tells") \
-	X(OUT_OF_ORDER, "out-of-order",                                                                               \
-	  "data came before what precedes it, and was kept; seq, "                                                    \
-	  "end: its range")                                                                                           \
-	X(RECEIVED, "received",                                                                                       \
-	  "data came in order; seq, end: its range; count: bytes that the "                                           \
-	  "program has not read yet")                                                                                 \
-	X(ACK_SENT, "ack-sent",                                                                                       \
-	  "an acknowledgement without data was sent; seq: its number; "                                               \
-	  "count: bytes that it covers; detail: how many more are sent at once")                                      \
-	X(DELACK, "delack",                                                                                           \
-	  "the timer of a delayed acknowledgement fired; count: bytes not yet acknowledged")                          \
-	X(PRUNED, "pruned",                                                                                           \
-	  "the receive buffer was full, and data was dropped or moved; detail: "                                      \
-	  "1 tried, 2 out-of-order data dropped, 3 still too much")                                                   \
-	X(COLLAPSED, "collapsed",                                                                                     \
-	  "received segments were copied together to save memory; seq, "                                              \
-	  "end: the range of the first")                                                                              \
-	X(WINDOW, "window", "the peer's window changed; count: bytes before; detail: after")                          \
-	X(CWND, "cwnd", "the congestion window was set; count: packets before; detail: after")                        \
-	X(IDLE_RESTART, "idle-restart",                                                                               \
-	  "nothing was sent for long, and the window begins anew; count: packets before; detail: after")              \
-	X(APP_LIMITED, "app-limited",                                                                                 \
-	  "detail: 1 the program gives less than could be sent, 0 that is over; count: packets in flight")            \
-	X(OPTION, "option",                                                                                           \
-	  "a program has set a socket option; count: its number; detail: its "                                        \
-	  "level")                                                                                                    \
-	X(SYSCTL, "sysctl", "a sysctl was written; its name stands in local and remote")                              \
-	X(STATE, "state", "the state of the socket changed; count: before; detail: after")                            \
-	X(PATH_ADDED, "path-added", "a subflow was joined to its connection")                                         \
-	X(PATH_REMOVED, "path-removed", "a subflow left its connection; detail: the error, or 0")                     \
-	X(PATH_STALE, "path-stale",                                                                                   \
-	  "a subflow makes no progress, and gets no data; detail: 1; 0: "                                             \
-	  "it does again")                                                                                            \
-	X(SCHEDULED, "scheduled",                                                                                     \
-	  "the scheduler of Multipath TCP chose this subflow for the next data")                                      \
-	X(UDP_SENT, "udp-sent", "a datagram was sent; count: bytes of data")                                          \
-	X(UDP_RECEIVED, "udp-received", "a datagram was queued for the program; count: bytes")                        \
-	X(UDP_SEND_DROP, "udp-send-drop",                                                                             \
-	  "a datagram was not sent; count: bytes; detail: the error")                                                 \
-	X(UDP_RECEIVE_DROP, "udp-receive-drop",                                                                       \
-	  "the receive buffer was full; count: bytes; "                                                               \
+#define GUISE_EVENTS(X)                                                                           \
+	X(ACK, "ack",                                                                             \
+	  "an acknowledgement was processed; seq: its number; count: "                            \
+	  "bytes it newly "                                                                       \
+	  "acknowledges; detail: packets it newly delivers")                                      \
+	X(SENT, "sent",                                                                           \
+	  "a segment with data, SYN or FIN was sent; seq, end: its "                              \
+	  "range; count: "                                                                        \
+	  "packets it is cut into; detail: flags of its header")                                  \
+	X(RETRANSMIT, "retransmit",                                                               \
+	  "a segment was sent again; seq, end: its range; count: "                                \
+	  "packets; detail: 0, or the error that kept it back")                                   \
+	X(DUPACK, "dupack",                                                                       \
+	  "a duplicate acknowledgement; seq: its number; count: how "                             \
+	  "many it "                                                                              \
+	  "stands for")                                                                           \
+	X(SACK, "sack",                                                                           \
+	  "a range was selectively acknowledged; seq, end: the range; "                           \
+	  "count: "                                                                               \
+	  "packets of it")                                                                        \
+	X(DSACK, "dsack",                                                                         \
+	  "the peer has got a range twice; seq, end: the range; count: "                          \
+	  "packets")                                                                              \
+	X(RTO, "rto",                                                                             \
+	  "the retransmission timer fired; seq: the first byte that is "                          \
+	  "not "                                                                                  \
+	  "acknowledged; count: how often in a row, before this one")                             \
+	X(TLP, "tlp",                                                                             \
+	  "a tail loss probe was sent; seq, end: what is not "                                    \
+	  "acknowledged; count: 1 if it was a retransmission")                                    \
+	X(PROBE, "zero-window-probe",                                                             \
+	  "the peer's window is closed, and was probed; count: probes "                           \
+	  "so far; detail: 0, or the error that kept it back")                                    \
+	X(LOCAL_DROP, "local-drop",                                                               \
+	  "a segment did not fit into the queue of the interface; seq, "                          \
+	  "end: its range; count: packets; detail: the queue's answer")                           \
+	X(CA_STATE, "ca-state",                                                                   \
+	  "the state of congestion avoidance changed; count: the state "                          \
+	  "before; detail: the state after")                                                      \
+	X(UNDO, "undo",                                                                           \
+	  "a reduction of the window was taken back; count: 1 if marks "                          \
+	  "of loss were, too")                                                                    \
+	X(ECN, "ecn",                                                                             \
+	  "a mark of congestion; detail: 1 the peer reports one, 2 a "                            \
+	  "packet had one")                                                                       \
+	X(REORDERING, "reordering",                                                               \
+	  "packets were overtaken; seq: the first that was; count: by "                           \
+	  "how many; detail: 1 if only a timestamp tells")                                        \
+	X(OUT_OF_ORDER, "out-of-order",                                                           \
+	  "data came before what precedes it, and was kept; seq, "                                \
+	  "end: its range")                                                                       \
+	X(RECEIVED, "received",                                                                   \
+	  "data came in order; seq, end: its range; count: bytes that "                           \
+	  "the "                                                                                  \
+	  "program has not read yet")                                                             \
+	X(ACK_SENT, "ack-sent",                                                                   \
+	  "an acknowledgement without data was sent; seq: its number; "                           \
+	  "count: bytes that it covers; detail: how many more are sent "                          \
+	  "at once")                                                                              \
+	X(DELACK, "delack",                                                                       \
+	  "the timer of a delayed acknowledgement fired; count: bytes "                           \
+	  "not yet acknowledged")                                                                 \
+	X(PRUNED, "pruned",                                                                       \
+	  "the receive buffer was full, and data was dropped or moved; "                          \
+	  "detail: "                                                                              \
+	  "1 tried, 2 out-of-order data dropped, 3 still too much")                               \
+	X(COLLAPSED, "collapsed",                                                                 \
+	  "received segments were copied together to save memory; seq, "                          \
+	  "end: the range of the first")                                                          \
+	X(WINDOW, "window", "the peer's window changed; count: bytes before; detail: after")      \
+	X(CWND, "cwnd",                                                                           \
+	  "the congestion window was set; count: packets before; "                                \
+	  "detail: after")                                                                        \
+	X(IDLE_RESTART, "idle-restart",                                                           \
+	  "nothing was sent for long, and the window begins anew; "                               \
+	  "count: packets before; detail: after")                                                 \
+	X(APP_LIMITED, "app-limited",                                                             \
+	  "detail: 1 the program gives less than could be sent, 0 that "                          \
+	  "is over; count: packets in flight")                                                    \
+	X(OPTION, "option",                                                                       \
+	  "a program has set a socket option; count: its number; "                                \
+	  "detail: its "                                                                          \
+	  "level")                                                                                \
+	X(SYSCTL, "sysctl", "a sysctl was written; its name stands in local and remote")          \
+	X(STATE, "state", "the state of the socket changed; count: before; detail: after")        \
+	X(PATH_ADDED, "path-added", "a subflow was joined to its connection")                     \
+	X(PATH_REMOVED, "path-removed", "a subflow left its connection; detail: the error, or 0") \
+	X(PATH_STALE, "path-stale",                                                               \
+	  "a subflow makes no progress, and gets no data; detail: 1; 0: "                         \
+	  "it does again")                                                                        \
+	X(SCHEDULED, "scheduled",                                                                 \
+	  "the scheduler of Multipath TCP chose this subflow for the "                            \
+	  "next data")                                                                            \
+	X(UDP_SENT, "udp-sent", "a datagram was sent; count: bytes of data")                      \
+	X(UDP_RECEIVED, "udp-received", "a datagram was queued for the program; count: bytes")    \
+	X(UDP_SEND_DROP, "udp-send-drop",                                                         \
+	  "a datagram was not sent; count: bytes; detail: the error")                             \
+	X(UDP_RECEIVE_DROP, "udp-receive-drop",                                                   \
+	  "the receive buffer was full; count: bytes; "                                           \
 	  "detail: the error")
 
 enum guise_event {

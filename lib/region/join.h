@@ -8,8 +8,8 @@
  * its own and sends one end of it over the ticket, with a request. The holder
  * answers on that private pair, once, with the descriptors of the stack:
  *
- *	region memfd, that of the monitor's records, image file, alive pipe (read end), as many bells as
- *	the answer says, then the descriptors of each link, as many as links[] says
+ *	region memfd, that of the monitor's records, image file, alive pipe (read end), as many
+ *	bells as the answer says, then the descriptors of each link, as many as links[] says
  *
  * The private pair stays open as the member's control channel. It is
  * close-on-exec, so its hang-up tells the holder that the program is gone,

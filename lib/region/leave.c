@@ -26,7 +26,7 @@ static void close_own(int *fd)
 void guise_stack_close(struct guise_stack *s)
 {
 	int *own[] = { &s->control,  &s->memfd, &s->monitor_fd,
-			     &s->image_fd, &s->alive, &s->pump_bell };
+		       &s->image_fd, &s->alive, &s->pump_bell };
 	unsigned int i, k;
 
 	for (i = 0; i < GUISE_MAX_LINKS; i++) {

@@ -5,9 +5,10 @@
  * The whole range is reserved first, in one piece that must be free; then the
  * parts are mapped over it. At the base lies memory of this process alone, its table of
  * host services; text and constants come from the image (image.c), the rest from the shared
- * memory file, and the records of the monitor from another one. Constants with pointers are there, too, and are written until the kernel has
- * booted. From then on each process maps them without the right to write. That is against
- * mistakes of the kernel's code: who has the memory file can map it otherwise.
+ * memory file, and the records of the monitor from another one. Constants with pointers are in
+ * the first, too, and are written until the kernel has booted. From then on each process maps
+ * them without the right to write. That is against mistakes of the kernel's code: who has the
+ * memory file can map it otherwise.
  */
 #include "host/locks.h"
 #include "host/memory.h"
@@ -35,7 +36,8 @@ struct guise_stack *guise_stack_new(void)
 		guise_fail(ENOMEM, "no memory for a stack");
 		return NULL;
 	}
-	s->memfd = s->monitor_fd = s->image_fd = s->alive = s->control = s->pump_bell = s->console_fd = -1;
+	s->memfd = s->monitor_fd = s->image_fd = s->alive = s->control = s->pump_bell =
+		s->console_fd = -1;
 	memset(s->bell, -1, sizeof(s->bell));
 	for (int i = 0; i < GUISE_MAX_LINKS; i++)
 		memset(s->port[i].fd, -1, sizeof(s->port[i].fd));
@@ -151,8 +153,8 @@ int guise_region_map(struct guise_stack *s)
 		 s->memfd, GUISE_OFF_HEADER) ||
 	    !lay(base, GUISE_OFF_DATA, shared, PROT_READ | PROT_WRITE, MAP_SHARED, s->memfd,
 		 GUISE_OFF_DATA) ||
-	    (shared < size && !lay(base, shared, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-				   s->monitor_fd, 0))) {
+	    (shared < size &&
+	     !lay(base, shared, size, PROT_READ | PROT_WRITE, MAP_SHARED, s->monitor_fd, 0))) {
 		guise_fail(ENOMEM, "the region cannot be mapped");
 		goto fail;
 	}

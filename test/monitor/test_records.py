@@ -42,7 +42,7 @@ def parse(text: str) -> Iterator[Record]:
 
 
 def counters(text: str) -> dict[str, int]:
-    found = {}
+    found: dict[str, int] = {}
     lines = text.splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=True):
         prefix, *words = names.split()

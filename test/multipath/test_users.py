@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from topology.granted import INSTALLED, Granted
-from topology.namespace import Namespace
+from topology.namespace import Namespace, Word
 from topology.private import Machine, as_user
 from topology.process import Process, eventually
 from topology.shared import MODEM, MODEM6, modem
@@ -108,7 +108,7 @@ def test_a_user_for_whom_root_starts_a_stack_gets_no_packet_socket(
     of = pwd.getpwnam(whose)
     drop = [f"--reuid={of.pw_uid}", f"--regid={of.pw_gid}", "--init-groups"]
     program = ["setpriv", *drop, PYTHON, "-c", FETCH, f"http://{SERVER}:8000/3000000"]
-    words = [GUISE, "run", "--user", whose, "--mptcp", *BOTH, "--", *program]
+    words: list[Word] = [GUISE, "run", "--user", whose, "--mptcp", *BOTH, "--", *program]
     before = granted.host()
     with granted.server.start(PYTHON, "-c", SERVE) as server:
         wait_until_says(server, "ready")

@@ -6,8 +6,8 @@
  * transfer took, by which congestion control. The same seed must print the same, whatever the
  * machine does.
  *
- * With a file for them, the monitor records events, of all kinds; its records are written there, and
- * the counters of both namespaces to FILE.a and FILE.b.
+ * With a file for them, the monitor records events, of all kinds; its records are written there,
+ * and the counters of both namespaces to FILE.a and FILE.b.
  *
  * Usage: transfer SEED [CONGESTION-CONTROL [BYTES [NETEM-SPEC [EVENTS-FILE [KINDS]]]]]
  */
