@@ -92,7 +92,7 @@ func undoStep(j *journal.Journal, others []*journal.Journal, s journal.Step) err
 		return nat.Delete(s.Family, s.Name)
 	case journal.Ports:
 		// Whoever has a stack's tap can make it stay, though nothing passes by it any more.
-		return errors.Join(share.Release(sysctl.Host, s.Set), share.RemoveTaps(j.TableName()+"_"))
+		return errors.Join(share.Release(sysctl.Host, s.Set), share.RemoveTapsOf(j.TableName()))
 	case journal.Sysctl:
 		if j.Shared(others, s.Key) {
 			return nil

@@ -235,7 +235,7 @@ func (w *ways) openTap(p *path) (*link, error) {
 	}
 	defer j.Folder.Unlock()
 	if !w.swept { // of a follower that was killed
-		if err := share.RemoveTaps(j.Journal.TableName() + "_"); err != nil {
+		if err := share.RemoveTapsOf(j.Journal.TableName()); err != nil {
 			return nil, err
 		}
 		w.swept = true

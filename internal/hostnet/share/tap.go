@@ -142,13 +142,26 @@ func (t *Tap) Close() error {
 
 // RemoveTaps removes those whose alias begins so, after a process that could not.
 func RemoveTaps(alias string) error {
+	return removeTaps(func(other string) bool { return strings.HasPrefix(other, alias) })
+}
+
+// RemoveTapsOf removes those of a stack whose tables have this name and a digit. Another stack's name may begin
+// with it.
+func RemoveTapsOf(table string) error {
+	return removeTaps(func(alias string) bool {
+		number, its := strings.CutPrefix(alias, table+"_")
+		return its && len(number) == 1 && number[0] >= '0' && number[0] <= '9'
+	})
+}
+
+func removeTaps(its func(alias string) bool) error {
 	links, err := netlink.LinkList()
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return fmt.Errorf("cannot list the host's interfaces: %w", err)
 	}
 	var failed []error
 	for _, l := range links {
-		if l.Type() == "tuntap" && strings.HasPrefix(l.Attrs().Alias, alias) {
+		if l.Type() == "tuntap" && its(l.Attrs().Alias) {
 			failed = append(failed, netlink.LinkDel(l))
 		}
 	}
