@@ -77,11 +77,21 @@ def served(granted: Granted) -> Iterator[Granted]:
 
 
 # Says whether it calls the stack directly, and what it gets; again for each line that it is given.
+# A connection that is about to be made while its path is replaced may be aborted: then it is tried
+# again.
 FETCH = """
 import sys, urllib.request
 direct = "/memfd:guise " in open("/proc/self/maps").read()
+def fetch():
+    while True:
+        try:
+            return len(urllib.request.urlopen(sys.argv[1]).read())
+        except ConnectionAbortedError as error:
+            print(error, file=sys.stderr)
+        except urllib.error.URLError as error:
+            print(error.reason, file=sys.stderr)
 for n, _ in enumerate(sys.stdin, 1):
-    print(n, direct, len(urllib.request.urlopen(sys.argv[1]).read()), flush=True)
+    print(n, direct, fetch(), flush=True)
 """
 
 
