@@ -100,9 +100,7 @@ func (w *ways) openByOpener(p *path) (*link, error) {
 		o.File.Close()
 	}
 	w.slots[p.place] = k
-	for _, s := range share.LinkSettings("*") {
-		k.settings = append(k.settings, setting(s.Key, p.Name, s.Value))
-	}
+	k.settings = settingsOfShared(p.Name)
 	return k, nil
 }
 
@@ -162,9 +160,7 @@ func (w *ways) openShared(p *path) (*link, error) {
 		s.Close()
 	}
 	if !r.Exclusive {
-		for _, s := range share.LinkSettings("*") {
-			k.settings = append(k.settings, setting(s.Key, p.Name, s.Value))
-		}
+		k.settings = settingsOfShared(p.Name)
 	} else {
 		k.settings = append(k.settings, setting("net.ipv6.conf.*.accept_dad", p.Name, "0"))
 	}
@@ -174,6 +170,14 @@ func (w *ways) openShared(p *path) (*link, error) {
 // setting is a sysctl of an interface, whose name may have dots in it.
 func setting(key, name, value string) string {
 	return strings.Replace(strings.ReplaceAll(key, ".", "/"), "*", name, 1) + " " + value
+}
+
+// settingsOfShared are those of an interface whose addresses are the host's, too.
+func settingsOfShared(name string) (all []string) {
+	for _, s := range share.LinkSettings("*") {
+		all = append(all, setting(s.Key, name, s.Value))
+	}
+	return all
 }
 
 func (w *ways) openOwn(p *path) (*link, error) {
@@ -246,9 +250,7 @@ func (w *ways) openTap(p *path) (*link, error) {
 	}
 	k := &link{kind: t.Kind, file: t.File, mac: t.MAC.String(), host: p.device.mac, index: p.device.index,
 		addresses: t.SetAddresses, closer: func() { t.Close() }}
-	for _, s := range share.LinkSettings("*") {
-		k.settings = append(k.settings, setting(s.Key, p.Name, s.Value))
-	}
+	k.settings = settingsOfShared(p.Name)
 	return k, nil
 }
 

@@ -44,6 +44,26 @@ func TrustedFile(path string) error {
 	return fmt.Errorf("it belongs to user %d", st.Uid)
 }
 
+// OpenToRead opens what another user may have put there: no link, and no pipe that it would wait at. What is
+// decided by the file's state holds for what is read. folder: that which has the file, if it is open already; or
+// unix.AT_FDCWD.
+func OpenToRead(folder int, path string) (file *os.File, st unix.Stat_t, err error) {
+	name := path
+	if folder != unix.AT_FDCWD {
+		name = filepath.Base(path)
+	}
+	fd, err := unix.Openat(folder, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, st, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	file = os.NewFile(uintptr(fd), path)
+	if err := unix.Fstat(fd, &st); err != nil {
+		file.Close()
+		return nil, st, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return file, st, nil
+}
+
 // RootOnly returns why others than root can change what is executed by that path, or nil. The path is
 // absolute, without links. Root's group counts as root.
 func RootOnly(path string) error {

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"guise/internal/hostnet/access"
 	"guise/internal/hostnet/tap"
 )
 
@@ -26,17 +26,11 @@ func (j *Journal) TableName() string { return "guise_" + j.ID() }
 // read reads a file of the locked folder if it is a journal of this user's own. Other users may
 // have been able to write in the folder once, and what they left there stays theirs.
 func (l *Locked) read(path string) ([]byte, error) {
-	// Not blocking: it could be a pipe.
-	fd, err := unix.Openat(l.FD(), filepath.Base(path), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	file, st, err := access.OpenToRead(l.FD(), path)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
-	file := os.NewFile(uintptr(fd), path)
 	defer file.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
-	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return nil, fmt.Errorf("%s is no journal: expected a file; remove it", path)

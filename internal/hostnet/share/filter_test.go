@@ -19,10 +19,16 @@ const loopback = 1 // the interface of frames of BPF_PROG_TEST_RUN
 
 func testFilter(t testing.TB) *filter {
 	t.Helper()
+	return loaded(t, func() (*filter, error) { return newFilter(loopback) })
+}
+
+// loaded is a program for the stack of the tests.
+func loaded(t testing.TB, load func() (*filter, error)) *filter {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: loading a filter takes root")
 	}
-	f, err := newFilter(loopback)
+	f, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}

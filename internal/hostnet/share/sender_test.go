@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"testing"
 
@@ -162,18 +161,7 @@ func makeSent(r *rand.Rand) []byte {
 
 func testSender(t testing.TB, mac net.HardwareAddr) *filter {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("skipped: loading a filter takes root")
-	}
-	f, err := newSender(loopback, mac)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(f.close)
-	if err := errors.Join(f.setPorts(testPorts), f.change([]netip.Addr{testFour, testSix}, nil)); err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return loaded(t, func() (*filter, error) { return newSender(loopback, mac) })
 }
 
 // sends reports whether the program lets the frame out.

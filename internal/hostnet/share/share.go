@@ -73,20 +73,39 @@ type sides struct {
 // raw has the types of interfaces whose packets have no link-layer header, as lib/link/packet.c.
 var raw = []string{"none", "ppp", "rawip", "tunnel", "tunnel6", "sit"}
 
+// find finds an interface of the host.
+func find(device string) (netlink.Link, error) {
+	link, err := netlink.LinkByName(device)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return nil, access.Refuse("there is no interface %s on the host", device)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for %s: %w", device, err)
+	}
+	return link, nil
+}
+
+// isRaw reports whether packets of the interface have no link-layer header. One that a stack cannot use is
+// an error.
+func isRaw(link netlink.Link, device string) (bool, error) {
+	is := link.Attrs().EncapType
+	if is != "ether" && !slices.Contains(raw, is) {
+		return false, access.Refuse("%s is of type %s and cannot be used by a stack; expected Ethernet, or an interface without "+
+			"link-layer headers", device, is)
+	}
+	return is != "ether", nil
+}
+
 // Open opens an interface for a stack. From then on the host does not see the stack's packets.
 // The journal gets what the kernel does not undo itself.
 func Open(r Request, j Journal) (*Shared, error) {
-	link, err := netlink.LinkByName(r.Interface)
-	if errors.As(err, &netlink.LinkNotFoundError{}) {
-		return nil, access.Refuse("there is no interface %s on the host", r.Interface)
-	}
+	link, err := find(r.Interface)
 	if err != nil {
-		return nil, fmt.Errorf("cannot look for %s: %w", r.Interface, err)
+		return nil, err
 	}
-	s := &Shared{Ports: r.Ports, Raw: slices.Contains(raw, link.Attrs().EncapType)}
-	if !s.Raw && link.Attrs().EncapType != "ether" {
-		return nil, access.Refuse("%s is of type %s and cannot be used by a stack; expected Ethernet, or an interface without "+
-			"link-layer headers", r.Interface, link.Attrs().EncapType)
+	s := &Shared{Ports: r.Ports}
+	if s.Raw, err = isRaw(link, r.Interface); err != nil {
+		return nil, err
 	}
 	if !r.Exclusive && len(r.Addresses) == 0 {
 		return nil, access.Refuse("%s has no address to share", r.Interface)

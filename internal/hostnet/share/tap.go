@@ -48,25 +48,22 @@ const tapName = tap.Prefix + "-p%d"
 // table, and the alias of the tap. What it makes ends with the process, except that who has a tap can make
 // it stay, without use: RemoveTaps.
 func OpenTap(device string, ports Ports, table string) (*Tap, error) {
-	link, err := netlink.LinkByName(device)
-	if errors.As(err, &netlink.LinkNotFoundError{}) {
-		return nil, access.Refuse("there is no interface %s on the host", device)
-	}
+	link, err := find(device)
 	if err != nil {
-		return nil, fmt.Errorf("cannot look for %s: %w", device, err)
+		return nil, err
 	}
 	at := link.Attrs()
-	t := &Tap{Kind: plan.Tun}
 	switch {
 	case at.Flags&net.FlagLoopback != 0:
 		return nil, access.Refuse("%s leads to no network; expected an interface with a way out", device)
 	case at.MasterIndex != 0:
 		return nil, access.Refuse("%s is a port of a bridge or bond, which has its addresses; expected that one", device)
-	case at.EncapType == "ether":
+	}
+	t := &Tap{Kind: plan.Tun}
+	if raw, err := isRaw(link, device); err != nil {
+		return nil, err
+	} else if !raw {
 		t.Kind, t.MAC = plan.Tap, slices.Clone(at.HardwareAddr)
-	case !slices.Contains(raw, at.EncapType):
-		return nil, access.Refuse("%s is of type %s and cannot be used by a stack; expected Ethernet, or an interface without "+
-			"link-layer headers", device, at.EncapType)
 	}
 	if err := CheckOthers(device, false); err != nil {
 		return nil, err
