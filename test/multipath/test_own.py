@@ -15,11 +15,10 @@ from topology import apart, etc
 from topology.namespace import Namespace
 from topology.network import network
 from topology.process import eventually
-from topology.side import PYTHON, program
-from topology.uplinks import PORT, SERVER, Uplinks, goes_on
+from topology.side import PYTHON
+from topology.uplinks import PORT, SEND, SERVER, Uplinks, goes_on
 from topology.user import User
 
-SEND = [PYTHON, program("steady.py"), "send"]
 OWN = ("up1,own", "up2,own")
 
 
@@ -115,9 +114,9 @@ def test_addresses_are_given_back_when_the_stack_ends(own: Uplinks, tmp_path: Pa
         eventually(lambda: own.far.processes("sleep"), "the program has begun")
         eventually(lambda: len(lent()) == 2, "each network has lent an address")
         own.wait_until(up1="usable", up2="usable")
-        first = follower(own)
+        first = own.follower()
         os.kill(first, signal.SIGKILL)
-        eventually(lambda: followers(own) not in ([], [first]), "it is started again")
+        eventually(lambda: own.followers() not in ([], [first]), "it is started again")
         own.wait_until(up1="usable", up2="usable")
         assert len(lent()) == 2
         sleeper.stop()
@@ -130,19 +129,6 @@ def test_with_an_uplink_that_is_shared_the_hosts_are_asked(own: Uplinks) -> None
         own.wait_until(up1="usable", up2="usable")
         assert "192.0.2." not in find(own, "here.test")
         sleeper.stop()
-
-
-def followers(uplinks: Uplinks) -> list[int]:
-    return [
-        pid
-        for pid in uplinks.far.processes("guise")
-        if b"follow-uplinks" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-
-
-def follower(uplinks: Uplinks) -> int:
-    [found] = followers(uplinks)
-    return found
 
 
 def without_rights(status: dict[str, str]) -> None:
@@ -164,7 +150,7 @@ def test_what_asks_the_networks_of_another_user_has_no_rights_either(
         rights_and_ids = ["setpriv", *ids, f"--inh-caps={rights}", f"--ambient-caps={rights}"]
         with far.start(*rights_and_ids, *words, env=uplinks.environment()) as sleeper:
             eventually(lambda: far.processes("sleep"), "the program has begun")
-            children = apart.of(follower(uplinks))
+            children = apart.of(uplinks.follower())
             assert len(children) == 1
             for status in children.values():
                 assert status["Uid"].split() == [str(user.id)] * 4
@@ -176,7 +162,7 @@ def test_what_asks_the_networks_has_no_rights_and_ends_with_the_follower(own: Up
     with own.serve(), own.start(*SEND, SERVER, PORT, options=OWN, stdin=subprocess.PIPE) as client:
         goes_on(client)
         own.wait_until(up1="usable", up2="usable")
-        first = follower(own)
+        first = own.follower()
         children = apart.of(first)
         assert len(children) == 2
         for status in children.values():
@@ -195,7 +181,7 @@ def test_what_asks_the_networks_has_no_rights_and_ends_with_the_follower(own: Up
         eventually(lambda: not apart.every().keys() & children.keys(), "they end with the follower")
         eventually(lambda: own.far.processes("guise"), "another one follows")
         goes_on(client)
-        eventually(lambda: len(apart.of(follower(own))) == 2, "the networks are asked again")
+        eventually(lambda: len(apart.of(own.follower())) == 2, "the networks are asked again")
         own.wait_until(up1="usable", up2="usable")
         assert client.stdin
         client.stdin.close()

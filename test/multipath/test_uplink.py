@@ -17,7 +17,17 @@ from topology.leftovers import Leftovers
 from topology.namespace import Namespace, Word
 from topology.process import eventually
 from topology.side import GUISE, wait_until_says
-from topology.uplinks import FAULTS, PORT, SEND, SERVER, SERVER6, Transfer, Uplinks, goes_on
+from topology.uplinks import (
+    FAULTS,
+    PORT,
+    SEND,
+    SERVER,
+    SERVER6,
+    Transfer,
+    Uplinks,
+    goes_on,
+    uses_both,
+)
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/sys/net/mptcp/enabled").exists(), reason="the host's kernel has no MPTCP"
@@ -41,12 +51,7 @@ def uplinks(far: Namespace, run_dir: Path) -> Iterator[Uplinks]:
 
 @pytest.mark.parametrize("address", [SERVER, SERVER6])
 def test_a_connection_uses_both(uplinks: Uplinks, address: str) -> None:
-    form = "10.88.{}.2" if address == SERVER else "fd88:0:0:{}::2"
-    with Transfer(uplinks, address) as client:
-        both = {form.format(1), form.format(2)}
-        eventually(lambda: uplinks.subflows() == both, "a subflow on each path")
-        assert uplinks.states() == {"up1": "usable", "up2": "usable"}
-        goes_on(client)
+    uses_both(uplinks, address)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -104,7 +109,7 @@ def test_a_path_with_an_address_of_its_own(uplinks: Uplinks) -> None:
         uplinks.carrier(1, "up")
         uplinks.wait_until(up1="usable")
         eventually(lambda: uplinks.subflows() == both, "a subflow on each path again")
-        old = follower(uplinks)
+        old = uplinks.follower()
         os.kill(old, signal.SIGKILL)
         eventually(lambda: client.said().errors.count("is started again") == 1, "it is missed")
         eventually(lambda: uplinks.far.processes("guise"), "another one follows")
@@ -125,26 +130,12 @@ def test_a_path_that_is_not_there_at_the_start_comes_later(uplinks: Uplinks) -> 
         goes_on(client)
 
 
-def follower(uplinks: Uplinks) -> int:
-    """The pid of the process that follows the host's interfaces."""
-    [found] = [
-        pid
-        for pid in uplinks.far.processes("guise")
-        if b"follow-uplinks" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-    return found
-
-
 def test_the_follower_is_started_again(uplinks: Uplinks) -> None:
     """Its death resets no connection: meanwhile the host does not see the stack's packets."""
     with Transfer(uplinks) as client:
-        old = follower(uplinks)
+        old = uplinks.follower()
         os.kill(old, signal.SIGKILL)
-        eventually(
-            lambda: [p for p in uplinks.far.processes("guise") if p != old and
-                     b"follow-uplinks" in Path(f"/proc/{p}/cmdline").read_bytes()],
-            "another one follows",
-        )  # fmt: skip
+        eventually(lambda: uplinks.followers() not in ([], [old]), "another one follows")
         goes_on(client)
         uplinks.carrier(1, "down")
         uplinks.wait_until(up1="lost", up2="usable")
@@ -165,7 +156,7 @@ def has(uplinks: Uplinks) -> dict[str, object]:
     words = [word for word in tool.expect().text.split() if not word.isdigit()]
     return {
         "stack": sorted(word for word in words if not word.endswith((":", "sec"))),
-        "descriptors": len(os.listdir(f"/proc/{follower(uplinks)}/fd")),
+        "descriptors": len(os.listdir(f"/proc/{uplinks.follower()}/fd")),
         "subflows": uplinks.subflows(),
         "tables": uplinks.far.tables(),
     }
@@ -319,7 +310,7 @@ def test_a_path_that_was_lost_while_the_follower_was_killed(uplinks: Uplinks, pa
         uplinks.carrier(path, "down")
         uplinks.wait_until(**{f"up{path}": "lost"})
         before = uplinks.far.tables()
-        os.kill(follower(uplinks), signal.SIGKILL)
+        os.kill(uplinks.follower(), signal.SIGKILL)
         eventually(lambda: client.said().errors.count("is started again") == 1, "it is missed")
         # Each link has a table on the host, of another name.
         replaced = lambda: len(uplinks.far.tables() & before) == 1  # noqa: E731

@@ -21,7 +21,17 @@ from topology.private import Machine, as_user
 from topology.process import Process, eventually
 from topology.shared import MODEM, MODEM6, modem
 from topology.side import GUISE, PYTHON, program, wait_until_says
-from topology.uplinks import FAULTS, PORT, SEND, SERVER, SERVER6, Transfer, Uplinks, goes_on
+from topology.uplinks import (
+    FAULTS,
+    PORT,
+    SEND,
+    SERVER,
+    SERVER6,
+    Transfer,
+    Uplinks,
+    goes_on,
+    uses_both,
+)
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/sys/net/mptcp/enabled").exists(), reason="the host's kernel has no MPTCP"
@@ -95,14 +105,6 @@ for n, _ in enumerate(sys.stdin, 1):
 """
 
 
-def followers(granted: Granted) -> list[int]:
-    return [
-        pid
-        for pid in granted.far.processes("guise")
-        if b"follow-uplinks" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-
-
 def fetch(running: Process, number: int) -> None:
     assert running.stdin
     running.stdin.write(b"again\n")
@@ -126,9 +128,9 @@ def test_a_user_for_whom_root_starts_a_stack_gets_no_packet_socket(
             fetch(running, 1)
             sockets = granted.machine.run("ss", "-0", "-p").expect().text
             assert ("guise" in sockets or "python" in sockets) == (whose == "root"), sockets
-            first = followers(granted)
+            first = granted.followers()
             os.kill(first[0], signal.SIGKILL)
-            eventually(lambda: followers(granted) not in ([], first), "another one follows")
+            eventually(lambda: granted.followers() not in ([], first), "another one follows")
             fetch(running, 2)
             running.stop()
     eventually(lambda: granted.host() == before, "nothing is left")
@@ -175,12 +177,7 @@ def carried(u: Uplinks) -> list[int]:
 
 @pytest.mark.parametrize("address", [SERVER, SERVER6])
 def test_a_users_connection_uses_both(served: Granted, address: str) -> None:
-    form = "10.88.{}.2" if address == SERVER else "fd88:0:0:{}::2"
-    with Transfer(served, address) as client:
-        both = {form.format(1), form.format(2)}
-        eventually(lambda: served.subflows() == both, "a subflow on each path")
-        assert served.states() == {"up1": "usable", "up2": "usable"}
-        goes_on(client)
+    uses_both(served, address)
 
 
 @pytest.mark.parametrize("address", [f"{MODEM}.2", f"{MODEM6}:2"])
@@ -252,12 +249,7 @@ def test_a_users_stack_that_is_killed_leaves_nothing(served: Granted, which: str
     with served.serve(), served.start(*SEND, SERVER, PORT, stdin=subprocess.PIPE) as client:
         goes_on(client)
         assert served.reserved()
-        of_user = [
-            pid
-            for pid in served.far.processes("guise")
-            if os.stat(f"/proc/{pid}").st_uid == ALICE
-            and b"follow-uplinks" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ]
+        of_user = [pid for pid in served.followers() if os.stat(f"/proc/{pid}").st_uid == ALICE]
         assert len(of_user) == 1
         if which == "all":
             of_user += [*served.far.processes("guise-holder"), client.pid]

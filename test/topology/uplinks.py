@@ -138,6 +138,18 @@ class Uplinks:
             lambda: all(self.states()[name] == state for name, state in states.items()), str(states)
         )
 
+    def followers(self) -> list[int]:
+        """The pids of what follows the host's interfaces for stacks."""
+        return [
+            pid
+            for pid in self.far.processes("guise")
+            if b"follow-uplinks" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
+
+    def follower(self) -> int:
+        [found] = self.followers()
+        return found
+
     def subflows(self) -> set[str]:
         """The local addresses of the stack's TCP connections to the server that go on."""
         tool = self.guise(
@@ -195,6 +207,15 @@ class Transfer:
         finally:
             self.client.__exit__(kind, error, trace)
             self.server.stop()
+
+
+def uses_both(uplinks: Uplinks, address: str) -> None:
+    form = "10.88.{}.2" if address == SERVER else "fd88:0:0:{}::2"
+    with Transfer(uplinks, address) as client:
+        both = {form.format(1), form.format(2)}
+        eventually(lambda: uplinks.subflows() == both, "a subflow on each path")
+        assert uplinks.states() == {"up1": "usable", "up2": "usable"}
+        goes_on(client)
 
 
 # What becomes of the first path; each returns what mends it.
