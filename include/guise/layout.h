@@ -240,7 +240,6 @@ struct guise_region {
 	uint64_t base, size;
 	uint64_t monitor_size;  /* bytes at the end, of another memory file: guise/monitor.h */
 	uint64_t ram, ram_size; /* the arena */
-	uint64_t monitor;       /* the address of its struct guise_monitor_head, or 0 */
 	char name[64];          /* of the stack, for messages */
 	char cmdline[512];      /* kernel command line */
 

@@ -80,7 +80,6 @@ static int settle(struct guise_stack *s, const struct guise_image_file *im,
 	r->base = base;
 	r->size = GUISE_OFF_ARENA + memory + MONITOR_SIZE;
 	r->monitor_size = MONITOR_SIZE;
-	r->monitor = base + r->size - r->monitor_size;
 	r->ram = base + GUISE_OFF_ARENA;
 	r->ram_size = memory;
 	snprintf(r->name, sizeof(r->name), "%s", opt->name ? opt->name : "guise");

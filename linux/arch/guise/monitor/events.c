@@ -22,8 +22,6 @@
 
 #define KINDS_TEXT 1024
 
-extern const struct guise_hook __start_guise_hooks[], __stop_guise_hooks[];
-
 static const char *const kind_name[] = {
 #define GUISE_EVENT(NAME, name, says) [GUISE_EVENT_##NAME] = name,
 	GUISE_EVENTS(GUISE_EVENT)
@@ -31,11 +29,6 @@ static const char *const kind_name[] = {
 };
 
 static_assert(GUISE_EVENT_KINDS <= 64, "a bit for each kind");
-
-static struct guise_monitor_head *head(void)
-{
-	return (struct guise_monitor_head *)(unsigned long)guise_region.monitor;
-}
 
 static void write_head(struct guise_monitor_head *h)
 {
@@ -97,7 +90,7 @@ static int kinds_write(struct file *file, char *text, size_t size)
 	if (err)
 		return err;
 	if (kinds)
-		write_head(head());
+		write_head(guise_monitor_head());
 	WRITE_ONCE(guise_region.monitor_kinds, kinds);
 	return 0;
 }
@@ -111,14 +104,14 @@ struct reading {
 
 static bool copy_record(struct guise_monitor_head *h, u64 n, struct guise_record *to)
 {
-	*to = ((struct guise_record *)((char *)h + GUISE_MONITOR_RECORDS))[n & (h->capacity - 1)];
+	*to = *guise_monitor_place(h, n);
 	return n + h->capacity >= h->begun;
 }
 
 /* The record at next; what is overwritten is passed over. */
 static void *events_at(struct reading *at)
 {
-	struct guise_monitor_head *h = head();
+	struct guise_monitor_head *h = guise_monitor_head();
 
 	if (h->begun > h->capacity && at->next < h->begun - h->capacity) {
 		at->lost += h->begun - h->capacity - at->next;
@@ -132,7 +125,7 @@ static void *events_at(struct reading *at)
 static void *events_start(struct seq_file *m, loff_t *pos)
 {
 	struct reading *at = m->private;
-	struct guise_monitor_head *h = head();
+	struct guise_monitor_head *h = guise_monitor_head();
 
 	if (!*pos) {
 		at->until = h->written;
@@ -190,9 +183,10 @@ static void show_control(struct seq_file *m, const struct guise_record *r)
 {
 	const struct guise_monitor_control *c;
 
-	if (!r->control || r->control >= min_t(u32, head()->controls, GUISE_MONITOR_CONTROLS))
+	if (!r->control ||
+	    r->control >= min_t(u32, guise_monitor_head()->controls, GUISE_MONITOR_CONTROLS))
 		return;
-	c = &head()->control[r->control];
+	c = &guise_monitor_head()->control[r->control];
 	seq_printf(m, " cc=%.*s", (int)sizeof(c->name), c->name);
 	for (unsigned int i = 0; i < GUISE_MONITOR_VALUES && *c->value[i]; i++)
 		seq_printf(m, " %.*s=%u", (int)sizeof(c->value[i]), c->value[i], r->value[i]);

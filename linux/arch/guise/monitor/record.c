@@ -3,7 +3,7 @@
  * Writes the records of the monitor (guise/monitor.h) into their ring.
  *
  * One virtual CPU runs the code of the kernel, so there is one writer, and no lock. The ring lies
- * in memory of its own (region->monitor); others map it read-only, so what they do cannot
+ * in memory of its own (guise_monitor_head()); others map it read-only, so what they do cannot
  * disturb the writer. A member that is killed in the middle of a record finishes it with
  * everything else that it had begun (lib/region/finish.c).
  *
@@ -14,25 +14,18 @@
  * A field that a socket does not have is 0. Records are written whole, for a reader must not see
  * what was in their place before.
  */
-#include <linux/inet_diag.h>
-#include <linux/init.h>
-#include <linux/net.h>
-#include <linux/socket.h>
 #include <linux/sock_diag.h>
 #include <linux/string.h>
 #include <linux/timekeeping.h>
-#include <linux/udp.h>
 #include <net/inet_sock.h>
 #include <net/ipv6.h>
 #include <net/mptcp.h>
 #include <net/tcp.h>
-#include <generated/utsrelease.h>
 
 #include "net/mptcp/protocol.h"
 
 #include <asm/monitor.h>
 
-extern const struct guise_hook __start_guise_hooks[], __stop_guise_hooks[];
 extern const struct guise_control __start_guise_controls[], __stop_guise_controls[];
 
 /* Those of head->control. */
@@ -48,18 +41,13 @@ static u64 last_time;
 	 BIT_ULL(GUISE_EVENT_CWND) | BIT_ULL(GUISE_EVENT_ACK_SENT) |                              \
 	 BIT_ULL(GUISE_EVENT_LOCAL_DROP) | BIT_ULL(GUISE_EVENT_WINDOW))
 
-static struct guise_monitor_head *head(void)
-{
-	return (struct guise_monitor_head *)(unsigned long)guise_region.monitor;
-}
-
 static struct guise_record *begin(struct guise_monitor_head *h)
 {
 	u64 n = h->begun;
 
 	WRITE_ONCE(h->begun, n + 1);
 	smp_wmb(); /* before what it overwrites */
-	return (struct guise_record *)((char *)h + GUISE_MONITOR_RECORDS) + (n & (h->capacity - 1));
+	return guise_monitor_place(h, n);
 }
 
 static void end(struct guise_monitor_head *h)
@@ -218,7 +206,7 @@ static void write_event(struct guise_record *r, unsigned int kind, const struct 
 void guise_monitor_tcp(const struct sock *sk, unsigned int kind, const struct guise_hook *hook,
 		       u32 seq, u32 end_seq, u32 count, u32 detail)
 {
-	struct guise_monitor_head *h = head();
+	struct guise_monitor_head *h = guise_monitor_head();
 	struct guise_record *r = begin(h);
 
 	r->time = now(OF_PACKET & BIT_ULL(kind) ? tcp_sk(sk)->tcp_clock_cache : 0);
@@ -232,7 +220,7 @@ void guise_monitor_tcp(const struct sock *sk, unsigned int kind, const struct gu
 void guise_monitor_udp(const struct sock *sk, unsigned int kind, const struct guise_hook *hook,
 		       u32 seq, u32 end_seq, u32 count, u32 detail)
 {
-	struct guise_monitor_head *h = head();
+	struct guise_monitor_head *h = guise_monitor_head();
 	struct guise_record *r = begin(h);
 
 	memset(r, 0, sizeof(*r));
@@ -254,7 +242,7 @@ void guise_monitor_any(const struct sock *sk, unsigned int kind, const struct gu
 
 void guise_monitor_sysctl(const char *name, const struct guise_hook *hook)
 {
-	struct guise_monitor_head *h = head();
+	struct guise_monitor_head *h = guise_monitor_head();
 	struct guise_record *r = begin(h);
 
 	memset(r, 0, sizeof(*r));

@@ -29,6 +29,20 @@ struct guise_control {
 						.name = { __VA_ARGS__ },    \
 						.values = (values_) }
 
+extern const struct guise_hook __start_guise_hooks[], __stop_guise_hooks[];
+
+static inline struct guise_monitor_head *guise_monitor_head(void)
+{
+	return (void *)(unsigned long)(guise_region.base + guise_region.size -
+				       guise_region.monitor_size);
+}
+
+/* The place of record n. */
+static inline struct guise_record *guise_monitor_place(struct guise_monitor_head *h, u64 n)
+{
+	return (struct guise_record *)((char *)h + GUISE_MONITOR_RECORDS) + (n & (h->capacity - 1));
+}
+
 static inline bool guise_monitors(unsigned int kind)
 {
 	return unlikely(READ_ONCE(guise_region.monitor_kinds) & 1ULL << kind);
